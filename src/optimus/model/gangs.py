@@ -1,0 +1,243 @@
+"""The shape of a gang: which replicas exist at its minimum, which may be added next, which go first.
+
+Pure arithmetic on a `Group` tree and the set of replicas that exist. The ordinals of a role run through the
+copies of its groups in order, so a replica's place in the tree follows from its ordinal:
+
+    role worker (max 8) in tensor (max 2) in stage (max 4):  ordinal = (stage * 2 + tensor) * 8 + i
+
+A *part* is one copy of a group with what is in it; the root part is the gang. Parts are what topology rules bind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+
+from msgspec import Struct
+
+from optimus.model.workloads import Group, Role, Topology
+
+PartKey = tuple[tuple[str, int], ...]
+"""(group name, copy) from the outermost group inwards; () is the gang itself."""
+Present = Mapping[int, Set[int]]
+"""Role index -> ordinals that exist."""
+
+
+class Chain(Struct, frozen=True):
+    """A role with its enclosing groups, outermost first (root excluded)."""
+
+    role: Role
+    groups: tuple[Group, ...]
+
+    @property
+    def capacity(self) -> int:
+        """How many ordinals the role can have: all copies, all replicas."""
+        total = self.role.max
+        for group in self.groups:
+            total *= group.max
+        return total
+
+    def part_of(self, ordinal: int) -> PartKey:
+        index = ordinal // self.role.max
+        key: list[tuple[str, int]] = []
+        for group in reversed(self.groups):
+            index, copy = divmod(index, group.max)
+            key.append((group.name, copy))
+        return tuple(reversed(key))
+
+    def first_ordinal(self, part: PartKey) -> int:
+        index = 0
+        for group, (_, copy) in zip(self.groups, part, strict=True):
+            index = index * group.max + copy
+        return index * self.role.max
+
+
+class Cell(Struct, frozen=True):
+    """Replicas of one role in one part."""
+
+    role_index: int
+    ordinals: tuple[int, ...]
+
+
+class Part(Struct, frozen=True):
+    """A piece of a gang that is placed as one: its rule, its replicas, the pieces inside it."""
+
+    key: PartKey
+    topology: Topology
+    cells: tuple[Cell, ...] = ()
+    parts: tuple[Part, ...] = ()
+
+    def replicas(self) -> int:
+        return sum(len(cell.ordinals) for cell in self.cells) + sum(part.replicas() for part in self.parts)
+
+    def all_cells(self) -> tuple[Cell, ...]:
+        return (*self.cells, *(cell for part in self.parts for cell in part.all_cells()))
+
+
+def chains(gang: Group) -> tuple[Chain, ...]:
+    """Roles in the order of the description, each with its enclosing groups."""
+    found: list[Chain] = []
+
+    def walk(group: Group, above: tuple[Group, ...]) -> None:
+        found.extend(Chain(role, above) for role in group.roles)
+        for child in group.groups:
+            walk(child, (*above, child))
+
+    walk(gang, ())
+    return tuple(found)
+
+
+def minimum(gang: Group) -> Part:
+    """The smallest gang that may start."""
+    return _part_at_minimum(gang, (), _indices(gang))
+
+
+def minimum_replicas(gang: Group) -> dict[int, tuple[int, ...]]:
+    """Role index -> ordinals that must all exist."""
+    ordinals: dict[int, tuple[int, ...]] = {}
+    for cell in minimum(gang).all_cells():
+        ordinals[cell.role_index] = (*ordinals.get(cell.role_index, ()), *cell.ordinals)
+    return ordinals
+
+
+def maximum_replicas(gang: Group) -> tuple[int, ...]:
+    """By role: how many replicas may exist."""
+    return tuple(chain.capacity for chain in chains(gang))
+
+
+def is_elastic(gang: Group) -> bool:
+    return any(chain.role.max > chain.role.min or any(g.max > g.min for g in chain.groups) for chain in chains(gang))
+
+
+def missing(gang: Group, present: Present) -> tuple[Cell, ...]:
+    """Replicas of the minimum that do not exist."""
+    gaps = []
+    for role_index, ordinals in minimum_replicas(gang).items():
+        absent = tuple(o for o in ordinals if o not in present.get(role_index, ()))
+        if absent:
+            gaps.append(Cell(role_index, absent))
+    return tuple(gaps)
+
+
+def growth_steps(gang: Group, present: Present) -> list[Part]:
+    """The smallest next steps up, in order of preference: a new copy of a group at its minimum before more
+    replicas in old copies, the emptiest copy first. Each step is a part to be placed inside `step.key`'s parents."""
+    indices = _indices(gang)
+    new_copies: list[Part] = []
+    more_replicas: list[tuple[int, int, Part]] = []
+    for part_key, group in _existing_parts(gang, present, indices):
+        for child in group.groups:
+            count = _copies(child, part_key, present, indices)
+            target = next_size(count, child.min, child.max, child.sizes)
+            if target is not None:
+                copies = tuple(_part_at_minimum(child, (*part_key, (child.name, c)), indices) for c in range(count, target))
+                new_copies.append(copies[0] if len(copies) == 1 else Part(part_key, Topology(), (), copies))
+        for role in group.roles:
+            index, chain = indices[role.name]
+            first = chain.first_ordinal(part_key)
+            have = present.get(index, frozenset())
+            mine = [o for o in range(first, first + role.max) if o in have]
+            target = next_size(len(mine), role.min, role.max, role.sizes)
+            if target is not None:
+                free = [o for o in range(first, first + role.max) if o not in have][: target - len(mine)]
+                step = Part(part_key, role.topology, (Cell(index, tuple(free)),))
+                more_replicas.append((len(mine) - role.min, index, step))
+    return new_copies + [step for _, _, step in sorted(more_replicas, key=lambda item: item[:2])]
+
+
+def surplus_step(gang: Group, present: Present) -> tuple[Cell, ...]:
+    """The smallest next step down: what the gang can lose first and still be whole. Empty at the minimum."""
+    indices = _indices(gang)
+    fullest: tuple[int, tuple[Cell, ...]] | None = None
+    last_copy: tuple[Cell, ...] = ()
+    for part_key, group in _existing_parts(gang, present, indices):
+        for role in group.roles:
+            index, chain = indices[role.name]
+            first = chain.first_ordinal(part_key)
+            mine = [o for o in range(first, first + role.max) if o in present.get(index, ())]
+            target = previous_size(len(mine), role.min, role.sizes)
+            if target is not None and (fullest is None or len(mine) - role.min >= fullest[0]):
+                fullest = (len(mine) - role.min, (Cell(index, tuple(mine[target:])),))
+        for child in group.groups:
+            count = _copies(child, part_key, present, indices)
+            target = previous_size(count, child.min, child.sizes)
+            if target is not None:
+                last_copy = tuple(
+                    cell
+                    for copy in range(target, count)
+                    for cell in _cells_inside((*part_key, (child.name, copy)), present, indices)
+                )
+    return fullest[1] if fullest else last_copy
+
+
+def next_size(current: int, least: int, most: int, sizes: tuple[int, ...]) -> int | None:
+    """The next larger allowed count, or None at the top."""
+    if current < least:
+        return least
+    if not sizes:
+        return current + 1 if current < most else None
+    return next((size for size in sizes if current < size <= most), None)
+
+
+def previous_size(current: int, least: int, sizes: tuple[int, ...]) -> int | None:
+    """The next smaller allowed count, or None at the bottom."""
+    if current <= least:
+        return None
+    if not sizes:
+        return current - 1
+    return max((size for size in sizes if least <= size < current), default=None)
+
+
+_Indices = dict[str, tuple[int, Chain]]
+
+
+def _indices(gang: Group) -> _Indices:
+    return {chain.role.name: (index, chain) for index, chain in enumerate(chains(gang))}
+
+
+def _part_at_minimum(group: Group, key: PartKey, indices: _Indices) -> Part:
+    cells = []
+    rules = []
+    for role in group.roles:
+        index, chain = indices[role.name]
+        first = chain.first_ordinal(key)
+        cell = Cell(index, tuple(range(first, first + role.min)))
+        if role.min == 0:
+            continue
+        if role.topology == Topology():
+            cells.append(cell)
+        else:  # a rule of the role binds its replicas alone: they are a part of their own
+            rules.append(Part(key, role.topology, (cell,)))
+    inner = [
+        _part_at_minimum(child, (*key, (child.name, copy)), indices) for child in group.groups for copy in range(child.min)
+    ]
+    return Part(key, group.topology, tuple(cells), (*rules, *inner))
+
+
+def _existing_parts(gang: Group, present: Present, indices: _Indices) -> list[tuple[PartKey, Group]]:
+    found: list[tuple[PartKey, Group]] = []
+
+    def walk(group: Group, key: PartKey) -> None:
+        found.append((key, group))
+        for child in group.groups:
+            for copy in range(_copies(child, key, present, indices)):
+                walk(child, (*key, (child.name, copy)))
+
+    walk(gang, ())
+    return found
+
+
+def _copies(child: Group, parent: PartKey, present: Present, indices: _Indices) -> int:
+    """Copies of `child` in `parent` that have any replica; copies are filled and emptied in order."""
+    count = 0
+    while count < child.max and _cells_inside((*parent, (child.name, count)), present, indices):
+        count += 1
+    return count
+
+
+def _cells_inside(part: PartKey, present: Present, indices: _Indices) -> tuple[Cell, ...]:
+    inside = []
+    for index, chain in indices.values():
+        ordinals = tuple(sorted(o for o in present.get(index, ()) if chain.part_of(o)[: len(part)] == part))
+        if ordinals:
+            inside.append(Cell(index, ordinals))
+    return tuple(inside)

@@ -1,0 +1,123 @@
+"""Why not: the closed vocabulary of refusals, delays and evictions.
+
+Why: a reason is produced once, in `decide`, and shown by the command line, events, metrics and the page
+alike. `Reason.code` is what machines count, `text()` is what people read.
+Owns: the codes, the facts each must carry, and its sentence.
+Must not: be extended with free text elsewhere. A new "no" is a new line here.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from string import Formatter
+
+from msgspec import Struct
+
+Fact = int | str
+
+
+class Code(StrEnum):
+    # the request can never be met as things are set up
+    NO_SUCH_QUEUE = "NoSuchQueue"
+    QUEUE_NOT_LEAF = "QueueNotLeaf"
+    QUEUE_INVALID = "QueueInvalid"
+    NAMESPACE_NOT_ALLOWED = "NamespaceNotAllowed"
+    NO_SUCH_POOL = "NoSuchPool"
+    CLASS_NOT_ALLOWED = "ClassNotAllowed"
+    TOO_LARGE_FOR_QUEUE = "TooLargeForQueue"
+    NO_SUCH_DEVICE = "NoSuchDevice"
+    NO_MATCHING_NODE = "NoMatchingNode"
+    NO_SUCH_LEVEL = "NoSuchLevel"
+    NEVER_FITS = "NeverFits"
+    # the queue says no for now
+    QUEUE_STOPPED = "QueueStopped"
+    OVER_LIMIT = "OverLimit"
+    GUARANTEE_FULL = "GuaranteeFull"
+    WAITED_TOO_LONG = "WaitedTooLong"
+    SUSPENDED = "Suspended"
+    # room is missing for now
+    NO_ROOM = "NoRoom"
+    FRAGMENTED = "Fragmented"
+    DOMAIN_TOO_FULL = "DomainTooFull"
+    NO_ROOM_FOR_ALL = "NoRoomForAll"
+    INTERFERENCE = "Interference"
+    RESERVED = "Reserved"
+    RESERVED_FOR_OTHER = "ReservedForOther"
+    WAITING_FOR_ROOM = "WaitingForRoom"
+    STOPPING = "Stopping"
+    BACKING_OFF = "BackingOff"
+    NOT_REACHED = "NotReached"
+    # why running work was stopped or made smaller
+    RECLAIMED = "Reclaimed"
+    PREEMPTED = "Preempted"
+    MOVED = "Moved"
+    SHRUNK = "Shrunk"
+    BELOW_MINIMUM = "BelowMinimum"
+    RAN_TOO_LONG = "RanTooLong"
+    IDLE = "Idle"
+    LIMIT_LOWERED = "LimitLowered"
+    QUEUE_DRAINING = "QueueDraining"
+    HOLD_EXPIRED = "HoldExpired"
+    ROOM_LOST = "RoomLost"
+
+
+SENTENCES: dict[Code, str] = {
+    Code.NO_SUCH_QUEUE: "there is no queue {queue}",
+    Code.QUEUE_NOT_LEAF: "queue {queue} has queues below it; submit to one of them: {children}",
+    Code.QUEUE_INVALID: "queue {queue} cannot be used: {problem}",
+    Code.NAMESPACE_NOT_ALLOWED: "namespace {namespace} may not use queue {queue}",
+    Code.NO_SUCH_POOL: "there is no node pool {pool}",
+    Code.CLASS_NOT_ALLOWED: "queue {queue} does not take {workload_class} work",
+    Code.TOO_LARGE_FOR_QUEUE: "asks for {asked} GPUs; queue {queue} allows {allowed} per workload",
+    Code.NO_SUCH_DEVICE: "no node of pool {pool} has {asked}",
+    Code.NO_MATCHING_NODE: "no usable node of pool {pool} matches the node selector and tolerations",
+    Code.NO_SUCH_LEVEL: "pool {pool} has no topology level {level}",
+    Code.NEVER_FITS: "needs {asked}; pool {pool} can hold {possible} even when empty",
+    Code.QUEUE_STOPPED: "queue {queue} is {state}",
+    Code.OVER_LIMIT: "queue {queue} is at its limit of {limit} {resource} in pool {pool}: {used} in use, {asked} asked",
+    Code.GUARANTEE_FULL: "not preemptible, and queue {queue} has a guarantee of {guarantee} {resource} in pool {pool}: "
+    "{used} taken by work that cannot be preempted, {asked} asked",
+    Code.WAITED_TOO_LONG: "waited longer than the {allowed} that queue {queue} allows",
+    Code.SUSPENDED: "suspended by its owner",
+    Code.NO_ROOM: "no node of pool {pool} has {asked} free; best has {best}",
+    Code.FRAGMENTED: "fragmentation: {free} free in pool {pool}, but {asked} are needed together and best node has {best}",
+    Code.DOMAIN_TOO_FULL: "needs {asked} inside one {level}; best is {domain} with room for {best}",
+    Code.NO_ROOM_FOR_ALL: "pool {pool} has room for {possible} of {needed} replicas; {free} free",
+    Code.INTERFERENCE: "no shared device of pool {pool} would stay below {bound} predicted activity",
+    Code.RESERVED: "reserved to start at about {at}",
+    Code.RESERVED_FOR_OTHER: "would delay {workload}, for which room is reserved at about {at}",
+    Code.WAITING_FOR_ROOM: "room is held for it; waiting for {workloads} to leave",
+    Code.STOPPING: "being stopped; it will wait again when its last replica has ended",
+    Code.BACKING_OFF: "its last start failed ({failure}); next try at {at}",
+    Code.NOT_REACHED: "not looked at in this cycle: the work budget was used up by workloads ahead of it",
+    Code.RECLAIMED: "taken back for {beneficiary} of queue {queue}, which is inside its {entitlement}",
+    Code.PREEMPTED: "gave way to {beneficiary} of higher priority {priority} in the same queue",
+    Code.MOVED: "moved so that {beneficiary} can start; it continues elsewhere",
+    Code.SHRUNK: "gave {replicas} replicas above its minimum to {beneficiary}",
+    Code.BELOW_MINIMUM: "{running} of at least {minimum} replicas left and no replacement in time; restarted as a whole",
+    Code.RAN_TOO_LONG: "ran longer than the {allowed} it may",
+    Code.IDLE: "used no GPU for {idle}; queue {queue} allows {allowed}",
+    Code.LIMIT_LOWERED: "queue {queue} is above its limit of {limit} {resource} in pool {pool}",
+    Code.QUEUE_DRAINING: "queue {queue} is being drained",
+    Code.HOLD_EXPIRED: "its place was held for {held} and not taken",
+    Code.ROOM_LOST: "the room held for it on {node} is gone",
+}
+
+_FACTS: dict[Code, frozenset[str]] = {
+    code: frozenset(name for _, name, _, _ in Formatter().parse(sentence) if name) for code, sentence in SENTENCES.items()
+}
+
+
+class Reason(Struct, frozen=True):
+    code: Code
+    facts: dict[str, Fact] = {}
+
+    def text(self) -> str:
+        return SENTENCES[self.code].format_map(self.facts)
+
+
+def reason(code: Code, **facts: Fact) -> Reason:
+    """Build a reason; a missing or surplus fact is a programming error and is said at once."""
+    if facts.keys() != _FACTS[code]:
+        raise TypeError(f"{code} takes the facts {sorted(_FACTS[code])}, got {sorted(facts)}")
+    return Reason(code, facts)
