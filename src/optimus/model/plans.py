@@ -18,9 +18,11 @@ class Placement(Struct, frozen=True, gc=False):
     ordinal: int
     node: str
     devices: tuple[int, ...] = ()
-    """Device indices; empty on nodes whose devices are only counted, and for replicas without GPUs."""
+    """Device indices; empty for replicas without GPUs."""
     gpu_milli: int = 0
     """Thousandths of each device."""
+    exact: bool = True
+    """False on nodes whose devices are only counted: the body gets as many devices, the indices are bookkeeping."""
 
 
 class Start(Struct, frozen=True, tag=True):

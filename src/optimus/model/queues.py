@@ -60,5 +60,7 @@ class Queue(Struct, frozen=True, kw_only=True):
     quotas: tuple[PoolQuota, ...] = ()
     policy: QueuePolicy = QueuePolicy()
     state: QueueState = QueueState.OPEN
+    created_ms: int = 0
+    """Older queues win ties."""
     namespaces: tuple[str, ...] = ()
     """Namespaces that may use it; empty means all."""

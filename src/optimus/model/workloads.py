@@ -143,3 +143,12 @@ class Workload(Struct, frozen=True, kw_only=True):
     @property
     def namespace(self) -> str:
         return self.id.partition("/")[0]
+
+
+def share_milli(request: Request, device_memory_mib: int) -> int:
+    """Thousandths of a device that one replica takes; above 1000 means it does not fit on such a device."""
+    if not request.gpu_memory_mib:
+        return request.gpu_milli
+    if not device_memory_mib:
+        return WHOLE_DEVICE_MILLI + 1
+    return -(-request.gpu_memory_mib * WHOLE_DEVICE_MILLI // device_memory_mib)

@@ -1,0 +1,111 @@
+"""What a signature asks for, worked out once per cycle: shapes by pool, amounts, and whether it could ever run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optimus.decide.placement.rooms import Room
+from optimus.decide.placement.seating import Seater, Tries
+from optimus.decide.placement.shapes import NO_SHARE, Shape
+from optimus.model import gangs
+from optimus.model.gangs import Part
+from optimus.model.workloads import ANY_POOL
+from optimus.state.arrays import Ints
+from optimus.state.resources import GPU_COLUMN
+from optimus.state.workload_table import Signature
+
+if TYPE_CHECKING:
+    from optimus.decide.world import World
+
+FEASIBILITY_TRIES = 64
+
+
+class Ask:
+    def __init__(self, world: World, signature: Signature) -> None:
+        self.world = world
+        self.signature = signature
+        self.workload = signature.workload
+        self.minimum: Part = gangs.minimum(signature.workload.gang)
+        self._shapes: dict[tuple[int, int], Shape] = {}
+        self._least: dict[int, Ints] = {}
+        self._most: dict[int, Ints] = {}
+        self._possible: dict[int, bool] = {}
+        self.pools, self.unknown_pool = self._resolve_pools()
+
+    def shape(self, pool: int, role: int) -> Shape:
+        found = self._shapes.get((pool, role))
+        if found is None:
+            found = self._shapes[(pool, role)] = self.world.shape(self.workload, self.signature.chains[role].role, pool)
+        return found
+
+    def shapes_in(self, pool: int) -> Callable[[int], Shape]:
+        return partial(self.shape, pool)
+
+    def replica_amount(self, pool: int, role: int) -> Ints:
+        """By resource, GPU first. Shares that follow from memory count as on the device where they are smallest."""
+        shape = self.shape(pool, role)
+        amount = np.zeros(len(shape.scalars) + 1, dtype=np.int64)
+        amount[1:] = shape.scalars
+        if shape.gpu_count:
+            share = int(shape.share.min(initial=NO_SHARE))
+            amount[GPU_COLUMN] = shape.gpu_count * (share if share < NO_SHARE else shape.request.gpu_milli)
+        return amount
+
+    def least_amount(self, pool: int) -> Ints:
+        """Of the minimum gang."""
+        if pool not in self._least:
+            self._least[pool] = self._amount(pool, {r: len(o) for r, o in self.signature.minimum.items()})
+        return self._least[pool]
+
+    def most_amount(self, pool: int) -> Ints:
+        """Of the gang at its largest."""
+        if pool not in self._most:
+            counts = dict(enumerate(gangs.maximum_replicas(self.workload.gang)))
+            self._most[pool] = self._amount(pool, counts)
+        return self._most[pool]
+
+    def _amount(self, pool: int, counts: dict[int, int]) -> Ints:
+        total = np.zeros(self.world.snapshot.resources.count, dtype=np.int64)
+        for role, count in counts.items():
+            total += count * self.replica_amount(pool, role)
+        return total
+
+    def possible(self, pool: int) -> bool:
+        """Whether the minimum fits into the pool when it is empty."""
+        if pool not in self._possible:
+            seater = Seater(self.world.boards[pool].empty(), self.shapes_in(pool), self.world.gap, Tries(FEASIBILITY_TRIES))
+            self._possible[pool] = seater.seat(self.minimum) is not None
+        return self._possible[pool]
+
+    def home(self) -> int | None:
+        """The first listed pool in which it could run."""
+        return next((pool for pool in self.pools if self.possible(pool)), None)
+
+    def seater(self, room: Room) -> Seater:
+        return Seater(room, self.shapes_in(room.view.index), self.world.gap, self.world.tries)
+
+    def _resolve_pools(self) -> tuple[list[int], str]:
+        """Numbers of the listed pools in order; and a name that is not a pool."""
+        names = {board.view.pool.name: board.view.index for board in self.world.boards}
+        chosen: list[int] = []
+        unknown = ""
+        for name in self.workload.pools:
+            if name == ANY_POOL:
+                everything = [p for p in names.values() if p not in chosen]
+                everything.sort(key=lambda p: (-self._speed(p), p))
+                chosen.extend(everything)
+            elif name in names:
+                if names[name] not in chosen:
+                    chosen.append(names[name])
+            else:
+                unknown = unknown or name
+        return chosen, unknown
+
+    def _speed(self, pool: int) -> int:
+        roles = range(len(self.signature.chains))
+        return min((int(self.shape(pool, r).speed_percent.max(initial=0)) for r in roles), default=0)
+

@@ -1,0 +1,90 @@
+"""Cutting stock: what a gap on a device is worth when the best combinations of shares are cut from devices.
+
+Why: a gap of 530 is worth more than one of 540 if shares of 530 are common and nothing fits 540 better. The linear
+programme "serve the mix with the fewest devices" knows which combinations are efficient; its row prices say what one
+share of each size is worth, and a knapsack with these prices says what a gap is worth.
+Owns: the linear programme (column generation with a dense revised simplex) and the knapsack.
+Must not: know nodes, CPU, memory or models. Sizes and gaps are steps of `GAP_MILLI`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optimus.model.packing import GAP_STEPS
+
+Floats = NDArray[np.float64]
+
+_TOLERANCE = 1e-9
+_MAX_PIVOTS = 1_000
+"""Far above what a mix needs (tens); the prices of an unfinished programme are still usable."""
+
+
+def best_fill_values(demand: Mapping[int, float]) -> Floats:
+    """Value of a gap of 0 … `GAP_STEPS` steps, in devices: a whole device is worth 1.
+
+    `demand` maps a size in steps to how often it is asked for. Only the proportions matter.
+    """
+    prices = np.full(GAP_STEPS + 1, -np.inf)
+    prices[sorted(demand)] = share_prices(demand)
+    values, _ = _fill(prices)
+    return values / values[GAP_STEPS]
+
+
+def share_prices(demand: Mapping[int, float]) -> Floats:
+    """Devices that one share of each size (ascending) costs when the whole mix is cut from the fewest devices."""
+    sizes = np.array(sorted(demand))
+    wanted = np.array([demand[int(size)] for size in sizes])
+    wanted = wanted / wanted.sum()
+    patterns = np.diag((GAP_STEPS // sizes).astype(np.float64))
+    dense = np.full(GAP_STEPS + 1, -np.inf)
+    prices = 1.0 / patterns.diagonal()
+    for _ in range(_MAX_PIVOTS):
+        dense[sizes] = prices
+        values, last = _fill(dense)
+        if values[GAP_STEPS] <= 1.0 + _TOLERANCE:
+            break
+        entering = _pattern(last, sizes)
+        inverse = np.linalg.inv(patterns)
+        step = inverse @ entering
+        used = inverse @ wanted
+        ratios = np.where(step > _TOLERANCE, used / np.maximum(step, _TOLERANCE), np.inf)
+        patterns[:, int(ratios.argmin())] = entering
+        prices = np.linalg.solve(patterns.T, np.ones(len(sizes)))
+    return np.maximum(prices, 0.0)
+
+
+def _fill(prices: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """Unbounded knapsack: best value of every gap, and the size to cut first (0: leave one step empty).
+
+    `prices` is indexed by size; sizes nobody asks for are -inf.
+    """
+    values = np.zeros(GAP_STEPS + 1)
+    first = np.zeros(GAP_STEPS + 1, dtype=np.int64)
+    for gap in range(1, GAP_STEPS + 1):
+        options = values[gap - 1 :: -1] + prices[1 : gap + 1]
+        size = int(options.argmax()) + 1
+        value = options[size - 1]
+        if value > values[gap - 1] + _TOLERANCE:
+            values[gap], first[gap] = value, size
+        else:
+            values[gap] = values[gap - 1]
+    return values, first
+
+
+def _pattern(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> Floats:
+    """How many shares of each size the best fill of a whole device cuts."""
+    counts = np.zeros(len(sizes))
+    row = {int(size): index for index, size in enumerate(sizes)}
+    gap = GAP_STEPS
+    while gap > 0:
+        size = int(first[gap])
+        if size == 0:
+            gap -= 1
+        else:
+            counts[row[size]] += 1
+            gap -= size
+    return counts

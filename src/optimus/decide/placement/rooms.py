@@ -1,0 +1,92 @@
+"""Room: what is free on the nodes of one pool, with rows of "how many fit" and scores that are updated, not recomputed.
+
+A change to a node is appended to the room's log. A row remembers how far it has read and looks again only at the
+nodes logged since: a gang of 20 costs a few nodes, not five thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimus.decide.placement.shapes import Shape, count_fits
+from optimus.state.arrays import Ints
+from optimus.state.snapshot import PoolView
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    fits: Ints
+    fits_read: int
+    score: Ints
+    score_read: int
+
+
+ScoreFunction = Callable[["Room", Shape, "Ints | slice"], Ints]
+
+
+class Room:
+    def __init__(self, view: PoolView, scalars: Ints, gpus: Ints, activity: Ints, score: ScoreFunction) -> None:
+        self.view = view
+        self.scalars = scalars
+        self.gpus = gpus
+        self.activity = activity
+        self._score = score
+        self._log: list[int] = []
+        self._rows: dict[int, Row] = {}
+
+    def copy(self) -> Room:
+        """A room of its own to try things in."""
+        return Room(self.view, self.scalars.copy(), self.gpus.copy(), self.activity, self._score)
+
+    def touched(self, nodes: Sequence[int] | Ints) -> None:
+        """Tell the rows that these nodes have changed."""
+        self._log.extend(int(n) for n in nodes)
+
+    def take(self, node: int, scalars: Ints, devices: Sequence[int], milli: int) -> None:
+        """Negative amounts give back."""
+        self.scalars[node] -= scalars
+        for device in devices:
+            self.gpus[node, device] -= milli
+        self._log.append(node)
+
+    def fits(self, shape: Shape) -> Ints:
+        """How many replicas of the shape each node can take. Read only; valid until the next change."""
+        row = self._rows.get(shape.key)
+        if row is None:
+            row = self._rows[shape.key] = Row(self._count(shape, slice(None)), len(self._log), np.zeros(0, np.int64), -1)
+        elif row.fits_read < len(self._log):
+            stale = self._stale(row.fits_read)
+            if stale is None:
+                row.fits = self._count(shape, slice(None))
+            else:
+                row.fits[stale] = self._count(shape, stale)
+            row.fits_read = len(self._log)
+        return row.fits
+
+    def score(self, shape: Shape) -> Ints:
+        """How good each node is for one replica of the shape; higher is better, meaningless where none fits."""
+        self.fits(shape)
+        row = self._rows[shape.key]
+        if row.score_read < 0:
+            row.score = self._score(self, shape, slice(None))
+        elif row.score_read < len(self._log):
+            stale = self._stale(row.score_read)
+            if stale is None:
+                row.score = self._score(self, shape, slice(None))
+            else:
+                row.score[stale] = self._score(self, shape, stale)
+        row.score_read = len(self._log)
+        return row.score
+
+    def _count(self, shape: Shape, at: Ints | slice) -> Ints:
+        return count_fits(shape, self.scalars[at], self.gpus[at], self.activity[at], at)
+
+    def _stale(self, read: int) -> Ints | None:
+        """Nodes changed since; None when so many that everything is to be looked at again."""
+        changed = set(self._log[read:])
+        if len(changed) * 3 > self.view.size + 8:
+            return None
+        return np.fromiter(changed, dtype=np.int64, count=len(changed))

@@ -1,0 +1,279 @@
+"""Whole gangs: seats for every replica of a part, with the topology rules of the part and of the parts inside it.
+
+A part with a required level goes into one domain of that level; candidates are tried tightest first. What is inside
+a part is placed largest first. Every try happens in the room itself and is undone if it fails, so the rows of "how
+many fit" stay warm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from optimus.decide.placement.choosing import Choice, choose_nodes
+from optimus.decide.placement.devices import GapValues, pick_shares, pick_whole
+from optimus.decide.placement.rooms import Room
+from optimus.decide.placement.shapes import NO_SHARE, Shape
+from optimus.model.gangs import Cell, Part
+from optimus.model.pools import HOST_LEVEL, NVLINK_LEVEL, Strategy
+from optimus.state.arrays import Bools, Ints
+
+
+@dataclass(slots=True)
+class Seats:
+    """Places for replicas of one role. Parallel lists, one entry per replica."""
+
+    role_index: int
+    shape: Shape
+    ordinals: list[int]
+    nodes: list[int]
+    devices: list[tuple[int, ...]]
+    milli: list[int]
+
+
+@dataclass(slots=True)
+class Seating:
+    """All seats of a gang or of a step of growth, inside one pool."""
+
+    pool: int
+    seats: list[Seats] = field(default_factory=list)
+
+    def nodes(self) -> set[int]:
+        return {node for seats in self.seats for node in seats.nodes}
+
+    def replicas(self) -> int:
+        return sum(len(seats.ordinals) for seats in self.seats)
+
+
+class Tries:
+    """How many more domains may be tried; shared by everything that searches in one cycle."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        self.exhausted = False
+
+    def use(self) -> bool:
+        if self.left <= 0:
+            self.exhausted = True
+            return False
+        self.left -= 1
+        return True
+
+
+class Seater:
+    """Places parts in one room. Holds no state beyond the call but the room it changes and restores."""
+
+    def __init__(self, room: Room, shape_of: Callable[[int], Shape], gap: GapValues, tries: Tries) -> None:
+        self.room = room
+        self.shape_of = shape_of
+        self.gap = gap
+        self.tries = tries
+
+    def seat(self, part: Part, *, within: Bools | None = None, near: Ints | None = None) -> Seating | None:
+        """Seats for all replicas of the part, or None. The room is left as it was.
+
+        `within`: nodes that may be used. `near`: nodes to stay close to (growth prefers the domains it is in)."""
+        seating = Seating(self.room.view.index)
+        if len(part.cells) == 1 and not part.parts and not part.topology.required and not part.topology.preferred:
+            seats = self._find(part.cells[0], within, near)  # the common gang: nothing to try and undo
+            if seats is None:
+                return None
+            seating.seats.append(seats)
+            return seating
+        if not self._place(part, within, near, seating):
+            return None
+        for seats in seating.seats:
+            self._apply(seats, -1)
+        return seating
+
+    # -- parts ------------------------------------------------------------------------------------------------
+
+    def _place(self, part: Part, within: Bools | None, near: Ints | None, out: Seating) -> bool:
+        if part.topology.required:
+            return self._in_one_domain(part, part.topology.required, within, out)
+        if part.topology.preferred:
+            for level in self._levels_from(part.topology.preferred):
+                if self._in_one_domain(part, level, within, out):
+                    return True
+        return self._contents(part, within, near, out)
+
+    def _contents(self, part: Part, within: Bools | None, near: Ints | None, out: Seating) -> bool:
+        mark = len(out.seats)
+        for item in sorted([*part.cells, *part.parts], key=self._size, reverse=True):
+            placed = self._cell(item, within, near, out) if isinstance(item, Cell) else self._place(item, within, near, out)
+            if not placed:
+                self._undo(out, mark)
+                return False
+        return True
+
+    def _in_one_domain(self, part: Part, level: str, within: Bools | None, out: Seating) -> bool:
+        if level == NVLINK_LEVEL:
+            return self._in_one_nvlink_group(part, within, out)
+        domains = self.room.view.levels.get(level)
+        if domains is None:
+            return False
+        for domain in self._able_domains(part, domains, within):
+            if not self.tries.use():
+                return False
+            inside = domains == domain
+            if self._contents(part, inside if within is None else inside & within, None, out):
+                return True
+        return False
+
+    def _able_domains(self, part: Part, domains: Ints, within: Bools | None) -> list[int]:
+        """Domains that could hold every role by count, the tightest first (by the largest role), then by name."""
+        inside = domains >= 0
+        if within is not None:
+            inside = inside & within
+        if not inside.any():
+            return []
+        needed: dict[int, int] = {}
+        for cell in part.all_cells():
+            needed[cell.role_index] = needed.get(cell.role_index, 0) + len(cell.ordinals)
+        numbers = domains[inside]
+        able: Bools | None = None
+        tightness: Ints | None = None
+        for role in sorted(needed, key=lambda r: -self._replica_size(r) * needed[r]):
+            fits = np.minimum(self.room.fits(self.shape_of(role))[inside], needed[role])
+            sums = np.bincount(numbers, weights=fits).astype(np.int64)
+            enough = sums >= needed[role]
+            able = enough if able is None else able & enough
+            if tightness is None:
+                full = np.bincount(numbers, weights=self.room.fits(self.shape_of(role))[inside])
+                tightness = full.astype(np.int64)
+        assert able is not None and tightness is not None
+        candidates = np.flatnonzero(able)
+        if domains is self.room.view.levels[HOST_LEVEL] and len(candidates):
+            score = self.room.score(self.shape_of(max(needed, key=lambda r: self._replica_size(r) * needed[r])))
+            order = np.lexsort((candidates, -score[candidates], tightness[candidates]))
+        else:
+            order = np.argsort(tightness[candidates], kind="stable")
+        return [int(d) for d in candidates[order]]
+
+    def _in_one_nvlink_group(self, part: Part, within: Bools | None, out: Seating) -> bool:
+        hosts = self.room.view.levels[HOST_LEVEL]
+        for node in self._able_domains(part, hosts, within):
+            groups = self.room.view.nvlink_group[node]
+            for group in sorted({int(g) for g in groups if g >= 0}, key=lambda g: self._free_in(node, groups == g)):
+                if not self.tries.use():
+                    return False
+                if self._all_in_group(part, node, groups == group, out):
+                    return True
+        return False
+
+    def _free_in(self, node: int, members: Bools) -> int:
+        return int(self.room.gpus[node, members].sum())
+
+    def _all_in_group(self, part: Part, node: int, members: Bools, out: Seating) -> bool:
+        """Every device of every replica from one NVLink group of one node."""
+        mark = len(out.seats)
+        needed = sum(self.shape_of(c.role_index).gpu_count * len(c.ordinals) for c in part.all_cells())
+        if not self.room.view.assignable[node] and needed < int((self.room.view.gpu_model[node] >= 0).sum()):
+            return False  # somebody else picks the devices: only all of them are certain to be one group
+        for cell in sorted(part.all_cells(), key=self._size, reverse=True):
+            shape = self.shape_of(cell.role_index)
+            if int(self.room.fits(shape)[node]) < len(cell.ordinals):
+                self._undo(out, mark)
+                return False
+            seats = self._seats(shape, cell, ([node], [len(cell.ordinals)]), members)
+            if seats is None:
+                self._undo(out, mark)
+                return False
+            self._apply(seats, 1)
+            out.seats.append(seats)
+        return True
+
+    # -- cells ------------------------------------------------------------------------------------------------
+
+    def _cell(self, cell: Cell, within: Bools | None, near: Ints | None, out: Seating) -> bool:
+        seats = self._find(cell, within, near)
+        if seats is None:
+            return False
+        self._apply(seats, 1)
+        out.seats.append(seats)
+        return True
+
+    def _find(self, cell: Cell, within: Bools | None, near: Ints | None) -> Seats | None:
+        shape = self.shape_of(cell.role_index)
+        fits = self.room.fits(shape)
+        if within is not None:
+            fits = np.where(within, fits, 0)
+        choice = self._choose(shape, fits, len(cell.ordinals), near)
+        return None if choice is None else self._seats(shape, cell, choice, None)
+
+    def _choose(self, shape: Shape, fits: Ints, count: int, near: Ints | None) -> Choice | None:
+        levels = self.room.view.levels
+        narrow_first = [levels[name] for name in reversed(list(levels)) if name != HOST_LEVEL]
+        if near is not None and len(near) and shape.strategy is Strategy.PACK:
+            for domains in (levels[HOST_LEVEL], *narrow_first):
+                close = np.isin(domains, domains[near]) & (domains >= 0)
+                choice = choose_nodes(np.where(close, fits, 0), self.room.score(shape), count, narrow_first, shape.strategy)
+                if choice is not None:
+                    return choice
+        return choose_nodes(fits, self.room.score(shape), count, narrow_first, shape.strategy)
+
+    def _seats(self, shape: Shape, cell: Cell, choice: Choice, members: Bools | None) -> Seats | None:
+        """Pick devices on the chosen nodes; None when they cannot be found there."""
+        seats = Seats(cell.role_index, shape, list(cell.ordinals), [], [], [])
+        for node, count in zip(*choice, strict=True):
+            devices = self._devices(shape, node, count, members)
+            if devices is None:
+                return None
+            seats.nodes.extend([node] * count)
+            seats.devices.extend(devices)
+            if shape.whole or not shape.gpu_count:
+                seats.milli.extend([shape.request.gpu_milli if shape.gpu_count else 0] * count)
+            else:
+                share = shape.share[node]
+                seats.milli.extend(int(share[chosen[0]]) for chosen in devices)
+        return seats
+
+    def _devices(self, shape: Shape, node: int, count: int, members: Bools | None) -> list[tuple[int, ...]] | None:
+        if not shape.gpu_count:
+            return [()] * count
+        view = self.room.view
+        free = self.room.gpus[node]
+        share = shape.share[node] if members is None else np.where(members, shape.share[node], NO_SHARE)
+        if shape.whole:
+            able = free >= share
+            if int(able.sum()) < count * shape.gpu_count:
+                return None
+            groups, numa = view.nvlink_group[node].tolist(), view.numa_node[node].tolist()
+            return pick_whole(able.tolist(), groups, numa, shape.gpu_count, count)
+        return pick_shares(shape, free.tolist(), share.tolist(), self.room.activity[node].tolist(), self.gap, count)
+
+    # -- undo -------------------------------------------------------------------------------------------------
+
+    def _apply(self, seats: Seats, sign: int) -> None:
+        room = self.room
+        scalars = sign * seats.shape.scalars
+        for node, devices, milli in zip(seats.nodes, seats.devices, seats.milli, strict=True):
+            room.scalars[node] -= scalars
+            for device in devices:
+                room.gpus[node, device] -= sign * milli
+        room.touched(seats.nodes)
+
+    def _undo(self, out: Seating, mark: int) -> None:
+        while len(out.seats) > mark:
+            self._apply(out.seats.pop(), -1)
+
+    def _size(self, item: Cell | Part) -> int:
+        if isinstance(item, Cell):
+            return self._replica_size(item.role_index) * len(item.ordinals)
+        return sum(self._size(cell) for cell in item.all_cells())
+
+    def _replica_size(self, role: int) -> int:
+        shape = self.shape_of(role)
+        return shape.gpu_count * 1_000_000 + shape.request.cpu_milli
+
+    def _levels_from(self, preferred: str) -> Iterator[str]:
+        """The preferred level, then each wider one."""
+        names = list(self.room.view.levels)
+        if preferred == NVLINK_LEVEL:
+            yield preferred
+            preferred = HOST_LEVEL
+        if preferred in names:
+            yield from reversed(names[: names.index(preferred) + 1])
+

@@ -1,0 +1,144 @@
+"""A shape is one replica's request as arrays over the nodes of one pool.
+
+Workloads with the same request, selector and tolerations share a shape, and with it one row of "how many fit" and
+one row of scores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from optimus.model.nodes import WHOLE_DEVICE_MILLI, Node
+from optimus.model.pools import Strategy
+from optimus.model.workloads import Request, Workload
+from optimus.state.arrays import Bools, Ints
+from optimus.state.resources import ResourceIndex
+from optimus.state.snapshot import PoolView
+
+NO_SHARE = 1 << 40
+"""The share of a device that cannot be used at all."""
+PLENTY = 1 << 30
+"""How many replicas fit where nothing is asked for."""
+
+
+@dataclass(slots=True, eq=False)
+class Shape:
+    request: Request
+    needs: list[tuple[int, int]]
+    """(scalar column, amount) for what is asked of CPU, memory and named accelerators."""
+    scalars: Ints
+    allowed: Bools
+    """Nodes that match selector and tolerations and may take new work."""
+    matching: Bools
+    """The same without readiness: nodes that could take it when they are well."""
+    gpu_count: int
+    whole: bool
+    share: Ints
+    """[node, device] thousandths one replica takes there; NO_SHARE where the model or the memory is wrong."""
+    speed_percent: Ints
+    """[node] speed of the best allowed device model there."""
+    model_ok: Bools
+    """[model id] allowed models."""
+    activity_milli: int
+    interference_limit_milli: int
+    strategy: Strategy
+    key: int = 0
+    columns: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    amounts: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+def shape_key(workload: Workload, request: Request, strategy: Strategy) -> tuple[object, ...]:
+    return (request, workload.node_selector, workload.tolerations, strategy)
+
+
+def build_shape(workload: Workload, request: Request, view: PoolView, resources: ResourceIndex) -> Shape:
+    scalars = resources.scalars(request)
+    matching = np.array([_accepts(workload, node) for node in view.nodes], dtype=np.bool_)
+    whole = request.gpu_count > 0 and not request.gpu_memory_mib and request.gpu_milli >= WHOLE_DEVICE_MILLI
+    if request.gpu_count and not whole:
+        matching &= view.assignable  # nobody hands out parts of a device that is only counted
+    model_ok = np.ones(len(resources.models) + 1, dtype=np.bool_)
+    model_ok[-1] = False  # absent devices carry model -1
+    speeds = np.full(len(resources.models) + 1, 100, dtype=np.int64)
+    speeds[-1] = 0
+    if request.models:
+        by_name = {m.model: m.speed_percent for m in request.models}
+        for name, number in resources.model_ids.items():
+            model_ok[number] = name in by_name
+            speeds[number] = by_name.get(name, 0)
+    if request.gpu_count:
+        share = np.full(view.gpu_model.shape, request.gpu_milli, dtype=np.int64)
+        if request.gpu_memory_mib:
+            memory = np.maximum(view.gpu_memory, 1)
+            share = -(-request.gpu_memory_mib * WHOLE_DEVICE_MILLI // memory)
+        share = np.where(model_ok[view.gpu_model] & (share <= WHOLE_DEVICE_MILLI), share, NO_SHARE)
+        if request.gpu_memory_mib and request.gpu_count > 1:  # one replica takes the same share of all its devices
+            largest = np.where(share < NO_SHARE, share, 0).max(axis=1, keepdims=True, initial=0)
+            share = np.where(share < NO_SHARE, largest, NO_SHARE)
+        fastest = np.where(share < NO_SHARE, speeds[view.gpu_model], 0).max(axis=1, initial=0)
+    else:
+        share = np.zeros(view.gpu_model.shape, dtype=np.int64)
+        fastest = np.full(view.size, 100, dtype=np.int64)
+    columns = np.flatnonzero(scalars)
+    return Shape(
+        request=request,
+        needs=[(int(c), int(scalars[c])) for c in columns],
+        scalars=scalars,
+        allowed=matching & view.usable,
+        matching=matching,
+        gpu_count=request.gpu_count,
+        whole=whole,
+        share=share,
+        speed_percent=fastest,
+        model_ok=model_ok,
+        activity_milli=request.activity_milli,
+        interference_limit_milli=view.pool.interference_limit_milli if not whole else 0,
+        strategy=view.pool.strategy_for(workload.workload_class),
+        columns=columns,
+        amounts=scalars[columns],
+    )
+
+
+def _accepts(workload: Workload, node: Node) -> bool:
+    if any(node.labels.get(key) != value for key, value in workload.node_selector):
+        return False
+    return all(
+        taint.effect == "PreferNoSchedule" or any(t.accepts(taint) for t in workload.tolerations) for taint in node.taints
+    )
+
+
+def count_fits(shape: Shape, scalars: Ints, gpus: Ints, activity: Ints, at: Ints | slice) -> Ints:
+    """How many replicas each node can take, by count; `at` selects the nodes in the shape's own arrays."""
+    if len(shape.columns) == 1:
+        fits = scalars[:, shape.columns[0]] // shape.amounts[0]
+    elif len(shape.columns):
+        fits = (scalars[:, shape.columns] // shape.amounts).min(axis=1)
+    else:
+        fits = np.full(len(scalars), PLENTY, dtype=np.int64)
+    if shape.gpu_count:
+        fits = np.minimum(fits, _count_gpu_fits(shape, gpus, activity, at))
+    return np.where(shape.allowed[at], np.maximum(fits, 0), 0)
+
+
+def _count_gpu_fits(shape: Shape, gpus: Ints, activity: Ints, at: Ints | slice) -> Ints:
+    share = shape.share[at]
+    if shape.whole:
+        free: Ints = (gpus >= share).sum(axis=1)
+        return free if shape.gpu_count == 1 else free // shape.gpu_count
+    pieces = np.maximum(gpus, 0) // share
+    if shape.interference_limit_milli and shape.activity_milli:
+        quiet = np.maximum(shape.interference_limit_milli - activity, 0) // shape.activity_milli
+        pieces = np.minimum(pieces, quiet)
+    if shape.gpu_count == 1:
+        total: Ints = pieces.sum(axis=1)
+        return total
+    # a replica needs several different devices: k replicas fit if sum_d min(k, pieces_d) >= k * gpu_count
+    fits = np.zeros(len(gpus), dtype=np.int64)
+    for k in range(1, int(pieces.max(initial=0)) * gpus.shape[1] // shape.gpu_count + 1):
+        enough = np.minimum(pieces, k).sum(axis=1) >= k * shape.gpu_count
+        if not enough.any():
+            break
+        fits[enough] = k
+    return fits

@@ -1,0 +1,39 @@
+"""A list of problems in the making, with the two checks that every noun needs.
+
+Why: a description is checked to its end, so problems are gathered, not raised.
+Owns: the sentences for a number out of range and for a name that is there twice.
+Must not: know any noun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from optimus.model.problems import Problem
+from optimus.model.units import LARGEST
+
+
+class Findings:
+    def __init__(self, subject: str) -> None:
+        self.subject = subject
+        self.problems: list[Problem] = []
+
+    def add(self, path: str, message: str) -> None:
+        self.problems.append(Problem(self.subject, path, message))
+
+    def amount(self, path: str, value: int | None, *, least: int = 0, most: int = LARGEST) -> None:
+        """A quantity that is given must lie between `least` and `most`."""
+        if value is None:
+            return
+        if value < least:
+            self.add(path, f"must not be negative: {value}" if least == 0 else f"must be at least {least}: {value}")
+        elif value > most:
+            self.add(path, f"is too large: {value}; at most {most}")
+
+    def distinct(self, path: str, names: Sequence[object], what: str) -> None:
+        """`path` has a `{}` for the place of the second one in the list."""
+        seen: set[object] = set()
+        for index, name in enumerate(names):
+            if name in seen:
+                self.add(path.format(index), f"{what} {name} is there twice")
+            seen.add(name)

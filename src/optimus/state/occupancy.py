@@ -1,0 +1,285 @@
+"""Who holds what: slots change phase here and only here, and every count follows.
+
+    counted in          held  held+promised  binding  running  releasing
+    the *now* ledger     x         -            x        x         x
+    the *coming* ledger  x         x            x        x         -
+
+"Counted" means: against the node's room, and against every queue from the workload's own up to the top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optimus.model.observations import SlotRunning
+from optimus.model.problems import Problem
+from optimus.model.slots import Event, Phase, after
+from optimus.model.workloads import Request, share_milli
+from optimus.state.arrays import Ints
+from optimus.state.node_table import COMING, NOW
+from optimus.state.resources import GPU_COLUMN
+
+if TYPE_CHECKING:
+    from optimus.state.state import State
+
+
+class Occupancy:
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self.used_now: Ints = np.zeros((0, 0, 0), dtype=np.int64)
+        """[queue, pool, resource], each queue with everything below it."""
+        self.used_coming: Ints = np.zeros((0, 0, 0), dtype=np.int64)
+
+    # -- slots ------------------------------------------------------------------------------------------------
+
+    def hold(
+        self,
+        row: int,
+        role: int,
+        ordinal: int,
+        node: int,
+        devices: Sequence[int],
+        milli: int,
+        *,
+        promised: bool,
+        until_ms: int,
+        phase: Phase = Phase.HELD,
+    ) -> int:
+        """Give a wanted slot its place."""
+        state = self._state
+        request = state.workloads.signature(row).chains[role].role.request
+        slot = state.slots.add()
+        columns = state.slots.columns
+        columns.workload[slot] = row
+        columns.role[slot] = role
+        columns.ordinal[slot] = ordinal
+        columns.node[slot] = node
+        columns.milli[slot] = milli
+        columns.promised[slot] = int(promised)
+        columns.phase[slot] = int(phase)
+        columns.until[slot] = until_ms
+        columns.amount[slot, GPU_COLUMN] = milli * len(devices)
+        columns.amount[slot, 1:] = state.resources.scalars(request)
+        state.slots.devices[slot] = tuple(devices)
+        workload = state.workloads.columns
+        state.workloads.slots[row][(role, ordinal)] = slot
+        state.workloads.pending.pop(row, None)
+        workload.pool[row] = state.node_pool[node]
+        if promised:
+            workload.promised[row] += 1
+        else:
+            workload.held[row] += 1
+        if request.activity_milli:
+            for device in devices:
+                state.nodes.columns.activity[node, device] += request.activity_milli
+        self._count(slot, COMING, 1)
+        if not promised:
+            self._count(slot, NOW, 1)
+        return slot
+
+    def keep(self, slot: int, until_ms: int) -> None:
+        """A promise comes true: its room is free and is now really held."""
+        columns = self._state.slots.columns
+        row = int(columns.workload[slot])
+        columns.promised[slot] = 0
+        columns.until[slot] = until_ms
+        self._state.workloads.columns.promised[row] -= 1
+        self._state.workloads.columns.held[row] += 1
+        self._count(slot, NOW, 1)
+
+    def move(self, slot: int, event: Event, now_ms: int) -> None:
+        """One arrow of the state machine; an event that makes no sense in this phase is ignored."""
+        columns = self._state.slots.columns
+        before = Phase(int(columns.phase[slot]))
+        target = after(before, event)
+        if target is None or target == before:
+            return
+        row = int(columns.workload[slot])
+        workload = self._state.workloads.columns
+        if Phase.RUNNING in (before, target):
+            self._state.workloads.count_service(row, now_ms)
+        if target == Phase.WANTED:
+            self._remove(slot, before, now_ms)
+            return
+        if target == Phase.RELEASING:
+            workload.held[row] -= 1
+            workload.releasing[row] += 1
+            self._count(slot, COMING, -1)
+            key = (int(columns.role[slot]), int(columns.ordinal[slot]))
+            self._state.workloads.leaving[row][key] = self._state.workloads.slots[row].pop(key)
+        columns.phase[slot] = int(target)
+        if Phase.RUNNING in (before, target):
+            self._recount_running(row, slot, 1 if target == Phase.RUNNING else -1, now_ms)
+
+    def confirm(self, observation: SlotRunning, slot: int | None, now_ms: int) -> list[Problem]:
+        """A replica runs: at its place, at another one (somebody else chose), or without ever having been placed."""
+        state = self._state
+        row = state.workloads.row_of.get(observation.workload)
+        subject = f"workload {observation.workload}"
+        if row is None:
+            return [Problem(subject, "", "a replica runs, but the workload is unknown")]
+        role = state.workloads.signature(row).role_index.get(observation.role)
+        if role is None:
+            return [Problem(subject, "", f"a replica of the unknown role {observation.role} runs")]
+        devices = observation.devices
+        if slot is not None:
+            there = int(state.slots.columns.node[slot])
+            node = state.nodes.row_of.get(observation.node, there) if observation.node else there
+            if node != there or (devices and devices != state.slots.devices[slot]):
+                phase = Phase(int(state.slots.columns.phase[slot]))
+                self._drop_row(slot)
+                slot = self._adopt(row, role, observation.ordinal, node, devices, phase)
+            elif state.slots.columns.promised[slot]:
+                self.keep(slot, -1)
+        else:
+            node_row = state.nodes.row_of.get(observation.node)
+            if node_row is None:
+                return [Problem(subject, "", f"a replica runs on the unknown node {observation.node!r}")]
+            slot = self._adopt(row, role, observation.ordinal, node_row, devices, Phase.HELD)
+        since = now_ms if observation.since_ms is None else min(observation.since_ms, now_ms)
+        if since < now_ms and not state.workloads.columns.running[row]:
+            state.workloads.count_service(row, since)
+            state.workloads.columns.counted_at[row] = since
+        self.move(slot, Event.CONFIRM, since)
+        return []
+
+    def end(self, row: int, now_ms: int) -> None:
+        """The workload is over: give up what is only held, wait for the rest to go."""
+        state = self._state
+        state.workloads.columns.alive[row] = 0
+        state.workloads.pending.pop(row, None)
+        for slot in list(state.workloads.slots[row].values()):
+            self.move(slot, Event.STOP, now_ms)
+        if not state.workloads.slots[row] and not state.workloads.leaving[row]:
+            self._forget_workload(row, now_ms)
+
+    def restart(self, row: int) -> None:
+        """This attempt is over; the next one starts from the last checkpoint."""
+        workload = self._state.workloads.columns
+        if workload.started[row] >= 0:
+            workload.restarts[row] += 1
+        for name in ("started", "lost_since", "resized"):
+            getattr(workload, name)[row] = -1
+
+    # -- counts -----------------------------------------------------------------------------------------------
+
+    def recount(self) -> None:
+        """Count queues' use from nothing; after the tree, the pools or the nodes have changed."""
+        state = self._state
+        shape = (len(state.tree.queues), len(state.pool_views), state.resources.count)
+        self.used_now = np.zeros(shape, dtype=np.int64)
+        self.used_coming = np.zeros(shape, dtype=np.int64)
+        slots = state.slots.columns
+        workload = slots.view("workload")
+        for slot in np.flatnonzero(workload >= 0):
+            row = int(workload[slot])
+            state.workloads.columns.pool[row] = state.node_pool[slots.node[slot]]
+            if slots.phase[slot] != Phase.RELEASING:
+                self._count_queue(int(slot), self.used_coming, 1)
+            if not slots.promised[slot]:
+                self._count_queue(int(slot), self.used_now, 1)
+
+    def gpu_by_queue(self) -> dict[str, int]:
+        totals = self.used_now[:, :, GPU_COLUMN].sum(axis=1) if self.used_now.size else np.zeros(0, dtype=np.int64)
+        return {queue.name: int(total) for queue, total in zip(self._state.tree.queues, totals, strict=True) if total}
+
+    def _count(self, slot: int, ledger: str, sign: int) -> None:
+        state = self._state
+        columns = state.slots.columns
+        amount = columns.amount[slot]
+        node = int(columns.node[slot])
+        state.nodes.take(ledger, node, sign * amount[1:], state.slots.devices[slot], sign * int(columns.milli[slot]))
+        if ledger == COMING:
+            state.workloads.columns.amount[columns.workload[slot]] += sign * amount
+        self._count_queue(slot, self.used_now if ledger == NOW else self.used_coming, sign)
+
+    def _count_queue(self, slot: int, used: Ints, sign: int) -> None:
+        state = self._state
+        columns = state.slots.columns
+        queue = int(state.workloads.columns.queue[columns.workload[slot]])
+        if 0 <= queue < len(used):
+            pool = int(state.node_pool[columns.node[slot]])
+            used[state.tree.paths[queue], pool] += sign * columns.amount[slot]
+
+    def _remove(self, slot: int, before: Phase, now_ms: int) -> None:
+        state = self._state
+        row = int(state.slots.columns.workload[slot])
+        workload = state.workloads.columns
+        if before == Phase.RUNNING:
+            self._recount_running(row, slot, -1, now_ms)
+        self._drop_row(slot)
+        if state.workloads.slots[row] or state.workloads.leaving[row]:
+            lost = before in (Phase.BINDING, Phase.RUNNING) and state.workloads.slots[row]
+            if lost and workload.held[row] < workload.minimum[row] and workload.lost_since[row] < 0:
+                workload.lost_since[row] = now_ms
+        elif workload.alive[row]:
+            self.restart(row)
+            workload.pool[row] = -1
+            state.workloads.pending[row] = None
+        else:
+            self._forget_workload(row, now_ms)
+
+    def _drop_row(self, slot: int) -> None:
+        """Take a slot out of every count and out of the table."""
+        state = self._state
+        columns = state.slots.columns
+        row = int(columns.workload[slot])
+        workload = state.workloads.columns
+        phase = Phase(int(columns.phase[slot]))
+        promised = bool(columns.promised[slot])
+        if phase == Phase.RELEASING:
+            workload.releasing[row] -= 1
+        else:
+            if promised:
+                workload.promised[row] -= 1
+            else:
+                workload.held[row] -= 1
+            self._count(slot, COMING, -1)
+        if not promised:
+            self._count(slot, NOW, -1)
+        activity = state.workloads.signature(row).chains[int(columns.role[slot])].role.request.activity_milli
+        if activity:
+            for device in state.slots.devices[slot]:
+                state.nodes.columns.activity[columns.node[slot], device] -= activity
+        places = state.workloads.leaving if phase == Phase.RELEASING else state.workloads.slots
+        del places[row][(int(columns.role[slot]), int(columns.ordinal[slot]))]
+        state.slots.free(slot)
+
+    def _recount_running(self, row: int, slot: int, change: int, now_ms: int) -> None:
+        workload = self._state.workloads.columns
+        workload.running[row] += change
+        workload.rate[row] += change * self._state.workloads.replica_size(self._state.slots.columns.amount[slot])
+        if workload.running[row] >= workload.minimum[row]:
+            workload.lost_since[row] = -1
+            if workload.started[row] < 0:
+                workload.started[row] = now_ms
+
+    def _forget_workload(self, row: int, now_ms: int) -> None:
+        workloads = self._state.workloads
+        workloads.count_service(row, now_ms)
+        spec = workloads.spec(row)
+        if workloads.columns.elapsed[row] > 0:
+            self._state.history.ended(spec.queue, spec.family, int(workloads.columns.elapsed[row]))
+        workloads.remove(row)
+
+    def _adopt(self, row: int, role: int, ordinal: int, node: int, devices: tuple[int, ...], phase: Phase) -> int:
+        """Count a replica that is where it is, whatever the plan was."""
+        state = self._state
+        state.refresh()
+        request = state.workloads.signature(row).chains[role].role.request
+        if request.gpu_count and not devices:
+            devices = self._likely_devices(node, request)
+        memory = min((int(state.nodes.columns.gpu_memory[node, d]) for d in devices), default=0)
+        milli = share_milli(request, memory) if devices else 0
+        return self.hold(row, role, ordinal, node, devices, milli, promised=False, until_ms=-1, phase=phase)
+
+    def _likely_devices(self, node: int, request: Request) -> tuple[int, ...]:
+        """Devices for a replica whose body did not say which: the freest, by index."""
+        columns = self._state.nodes.columns
+        free = columns.now_gpus[node]
+        usable = [d for d in range(len(free)) if columns.gpu_model[node, d] >= 0]
+        usable.sort(key=lambda d: (-int(free[d]) if request.gpu_milli >= 1000 else (free[d] < request.gpu_milli), d))
+        return tuple(sorted(usable[: request.gpu_count]))

@@ -1,0 +1,32 @@
+"""Slots as rows: who holds what, where, in which phase (the state machine is drawn in `optimus.model.slots`)."""
+
+from __future__ import annotations
+
+from optimus.model.slots import Phase
+from optimus.state.arrays import Columns
+
+
+class SlotTable:
+    def __init__(self, resources: int) -> None:
+        self.columns = Columns(
+            workload=-1,
+            role=-1,
+            ordinal=-1,
+            node=-1,
+            phase=int(Phase.WANTED),
+            promised=0,
+            milli=0,
+            until=-1,  # a held slot not taken by then is given up
+            amount=(0, resources),
+        )
+        self.devices: list[tuple[int, ...]] = []
+
+    def add(self) -> int:
+        row = self.columns.add()
+        if row == len(self.devices):
+            self.devices.append(())
+        return row
+
+    def free(self, row: int) -> None:
+        self.devices[row] = ()
+        self.columns.free(row)

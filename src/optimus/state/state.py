@@ -1,0 +1,248 @@
+"""The single mutable owner: observations in, plans assumed, snapshots out.
+
+`apply` takes facts; what it cannot use it reports as a `Problem` and leaves out, so that one bad object never stops
+the rest. `assume` counts a plan as done before the body has done it; failures come back as observations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from optimus.model import observations as seen
+from optimus.model.nodes import Node
+from optimus.model.packing import PackingTables
+from optimus.model.plans import Plan
+from optimus.model.pools import DEFAULT_POOL, NodePool
+from optimus.model.problems import Problem
+from optimus.model.queues import Queue
+from optimus.model.settings import Settings
+from optimus.model.slots import Event, Phase
+from optimus.state import assuming
+from optimus.state.arrays import Ints
+from optimus.state.history import History
+from optimus.state.mix import Mix
+from optimus.state.node_table import NodeTable
+from optimus.state.occupancy import Occupancy
+from optimus.state.queue_tree import QueueTree
+from optimus.state.resources import ResourceIndex
+from optimus.state.slot_table import SlotTable
+from optimus.state.snapshot import PoolView, Snapshot, view_pools
+from optimus.state.workload_table import WorkloadTable
+
+
+class State:
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self.version = 0
+        self.now_ms = 0
+        self.resources = ResourceIndex()
+        self.nodes = NodeTable(self.resources)
+        self.workloads = WorkloadTable(self.resources)
+        self.slots = SlotTable(self.resources.count)
+        self.pools: dict[str, NodePool] = {DEFAULT_POOL: NodePool(name=DEFAULT_POOL)}
+        self.queues: dict[str, Queue] = {}
+        self.history = History()
+        self.mix = Mix()
+        self.tables = PackingTables()
+        self.rejected: dict[str, str] = {}
+        """Workloads refused for good in this life of the state: id -> reason code."""
+        self.tree = QueueTree((), (DEFAULT_POOL,), self.resources.columns)
+        self.pool_views: tuple[PoolView, ...] = ()
+        self.node_pool: Ints = np.zeros(0, dtype=np.int64)
+        """Pool number of each node row."""
+        self.occupancy = Occupancy(self)
+        self._layout_dirty = True
+        self._apply: dict[type, Callable[[Any, int], list[Problem] | None]] = {
+            seen.NodeSeen: self._node_seen,
+            seen.NodeGone: self._node_gone,
+            seen.PoolSeen: self._pool_seen,
+            seen.PoolGone: self._pool_gone,
+            seen.QueueSeen: self._queue_seen,
+            seen.QueueGone: self._queue_gone,
+            seen.WorkloadSeen: self._workload_seen,
+            seen.WorkloadEnded: self._workload_ended,
+            seen.SlotBinding: self._slot_binding,
+            seen.SlotRunning: self._slot_running,
+            seen.SlotFailed: self._slot_failed,
+            seen.SlotStopping: self._slot_stopping,
+            seen.SlotGone: self._slot_gone,
+            seen.Checkpointed: self._checkpointed,
+            seen.ActivitySeen: self._activity_seen,
+            seen.Predicted: self._predicted,
+            seen.TablesRefreshed: self._tables_refreshed,
+            seen.Tick: lambda _observation, _now: None,
+        }
+
+    def apply(self, observation: seen.Observation, now_ms: int) -> list[Problem]:
+        self.version += 1
+        self.now_ms = max(self.now_ms, now_ms)
+        return self._apply[type(observation)](observation, self.now_ms) or []
+
+    def assume(self, plan: Plan, now_ms: int) -> None:
+        self.version += 1
+        self.now_ms = max(self.now_ms, now_ms)
+        self.refresh()
+        assuming.assume(self, plan, self.now_ms)
+
+    def snapshot(self, now_ms: int) -> Snapshot:
+        """Read-only views, valid until the next `apply` or `assume`."""
+        self.now_ms = max(self.now_ms, now_ms)
+        self.refresh()
+        if self.settings.history_half_life_ms:
+            self.history.remember_use(self.occupancy.gpu_by_queue(), self.now_ms, self.settings.history_half_life_ms)
+        return Snapshot(self)
+
+    def refresh(self) -> None:
+        """Rebuild what depends on the set of nodes, pools and queues, if it changed."""
+        if not self._layout_dirty:
+            return
+        self._layout_dirty = False
+        self.nodes.widen_scalars()
+        self.slots.columns.widen("amount", self.resources.count)
+        self.workloads.columns.widen("amount", self.resources.count)
+        names = sorted(self.pools)
+        self.tree = QueueTree(self.queues.values(), names, self.resources.columns)
+        self.pool_views, self.node_pool = view_pools(self.nodes, [self.pools[name] for name in names])
+        columns = self.workloads.columns
+        for row in self.workloads.row_of.values():
+            columns.queue[row] = self.tree.index.get(self.workloads.spec(row).queue, -1)
+        self.occupancy.recount()
+
+    def _node_seen(self, observation: seen.NodeSeen, now_ms: int) -> None:
+        known = self.resources.count
+        old: Node | None = None
+        row = self.nodes.row_of.get(observation.node.name)
+        if row is not None:
+            old = self.nodes.nodes[row]
+        self.nodes.put(observation.node, now_ms)
+        if old != observation.node or self.resources.count != known:
+            self._layout_dirty = True
+
+    def _node_gone(self, observation: seen.NodeGone, now_ms: int) -> list[Problem] | None:
+        row = self.nodes.row_of.get(observation.name)
+        if row is None:
+            return [Problem(f"node {observation.name}", "", "went away but was never seen")]
+        for slot in np.flatnonzero(self.slots.columns.view("node") == row):
+            self.occupancy.move(int(slot), Event.GONE, now_ms)
+        self.nodes.remove(observation.name)
+        self._layout_dirty = True
+        return None
+
+    def _pool_seen(self, observation: seen.PoolSeen, _now: int) -> None:
+        self.pools[observation.pool.name] = observation.pool
+        self._layout_dirty = True
+
+    def _pool_gone(self, observation: seen.PoolGone, _now: int) -> None:
+        self.pools.pop(observation.name, None)
+        self.pools.setdefault(DEFAULT_POOL, NodePool(name=DEFAULT_POOL))
+        self._layout_dirty = True
+
+    def _queue_seen(self, observation: seen.QueueSeen, _now: int) -> None:
+        self.queues[observation.queue.name] = observation.queue
+        for quota in observation.queue.quotas:
+            for resource in quota.resources:
+                self.resources.column(resource)
+        self._layout_dirty = True
+
+    def _queue_gone(self, observation: seen.QueueGone, _now: int) -> None:
+        self.queues.pop(observation.name, None)
+        self._layout_dirty = True
+
+    def _workload_seen(self, observation: seen.WorkloadSeen, now_ms: int) -> list[Problem] | None:
+        workload = observation.workload
+        row = self.workloads.row_of.get(workload.id)
+        if row is not None and self.workloads.slots[row] and not _same_roles(self.workloads.spec(row), workload):
+            message = "roles and their requests cannot change while it has replicas; suspend it first"
+            return [Problem(f"workload {workload.id}", "gang", message)]
+        known = self.resources.count
+        is_new = row is None
+        row = self.workloads.put(workload)
+        if is_new:
+            self.rejected.pop(workload.id, None)
+            self.mix.arrived(self.workloads.signature(row))
+        if self.resources.count != known:
+            self._layout_dirty = True
+        self.workloads.columns.queue[row] = self.tree.index.get(workload.queue, -1)
+        if not self.workloads.columns.counted_at[row]:
+            self.workloads.columns.counted_at[row] = now_ms
+        return None
+
+    def _workload_ended(self, observation: seen.WorkloadEnded, now_ms: int) -> list[Problem] | None:
+        row = self.workloads.row_of.get(observation.workload)
+        if row is None:
+            return None
+        self.occupancy.end(row, now_ms)
+        return None
+
+    def _slot_row(self, observation: Any, *, leaving_first: bool = False) -> int | None:
+        row = self.workloads.row_of.get(observation.workload)
+        if row is None:
+            return None
+        role = self.workloads.signature(row).role_index.get(observation.role)
+        if role is None:
+            return None
+        places = [self.workloads.slots[row], self.workloads.leaving[row]]
+        if leaving_first:
+            places.reverse()
+        key = (role, observation.ordinal)
+        return places[0].get(key, places[1].get(key))
+
+    def _slot_binding(self, observation: seen.SlotBinding, now_ms: int) -> None:
+        slot = self._slot_row(observation)
+        if slot is not None:
+            self.occupancy.move(slot, Event.BIND, now_ms)
+
+    def _slot_running(self, observation: seen.SlotRunning, now_ms: int) -> list[Problem] | None:
+        return self.occupancy.confirm(observation, self._slot_row(observation), now_ms)
+
+    def _slot_failed(self, observation: seen.SlotFailed, now_ms: int) -> None:
+        slot = self._slot_row(observation)
+        if slot is None:
+            return
+        row = int(self.slots.columns.workload[slot])
+        if self.slots.columns.phase[slot] in (Phase.HELD, Phase.BINDING):
+            self.occupancy.move(slot, Event.FORGET, now_ms)
+            self.workloads.columns.retry_at[row] = now_ms + observation.retry_after_ms
+            self.workloads.failures[row] = observation.failure or "the body could not start it"
+
+    def _slot_stopping(self, observation: seen.SlotStopping, now_ms: int) -> None:
+        slot = self._slot_row(observation)
+        if slot is not None:
+            self.occupancy.move(slot, Event.STOP, now_ms)
+
+    def _slot_gone(self, observation: seen.SlotGone, now_ms: int) -> None:
+        slot = self._slot_row(observation, leaving_first=True)
+        if slot is not None and not self.slots.columns.promised[slot]:
+            self.occupancy.move(slot, Event.GONE, now_ms)
+
+    def _checkpointed(self, observation: seen.Checkpointed, now_ms: int) -> None:
+        row = self.workloads.row_of.get(observation.workload)
+        if row is not None:
+            self.workloads.columns.checkpoint_at[row] = min(observation.at_ms, now_ms)
+
+    def _activity_seen(self, observation: seen.ActivitySeen, now_ms: int) -> None:
+        row = self.workloads.row_of.get(observation.workload)
+        if row is not None:
+            self.workloads.columns.busy_at[row] = min(observation.busy_at_ms, now_ms)
+
+    def _predicted(self, observation: seen.Predicted, _now: int) -> None:
+        row = self.workloads.row_of.get(observation.workload)
+        if row is not None and self.workloads.spec(row).expected_duration_ms is None:
+            self.workloads.columns.expected[row] = max(0, observation.duration_ms)
+
+    def _tables_refreshed(self, observation: seen.TablesRefreshed, _now: int) -> None:
+        self.tables = observation.tables
+
+
+def _same_roles(old: Any, new: Any) -> bool:
+    from optimus.model.gangs import chains
+
+    def essence(workload: Any) -> list[Any]:
+        return [
+            (c.role.name, c.role.max, c.role.request, tuple((g.name, g.max) for g in c.groups)) for c in chains(workload.gang)
+        ]
+
+    return essence(old) == essence(new)

@@ -1,0 +1,189 @@
+"""Workloads as rows: what they are, since when, and what they have had so far.
+
+Workloads that ask for the same thing share a *signature* (gang, pools, selector, class): feasibility, scores and
+refusals are worked out once per signature, not once per workload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from optimus.model import gangs
+from optimus.model.gangs import Chain
+from optimus.model.workloads import Preemptible, Workload
+from optimus.state.arrays import Columns
+from optimus.state.resources import CPU_COLUMN, GPU_COLUMN, ResourceIndex
+
+import numpy as np
+
+CPU_MILLI_PER_GPU = 8
+"""CPU-only work is as large as a GPU for every eight cores it takes, so that it has a size at all."""
+PREEMPTIBLE_CODE = {p: i for i, p in enumerate(Preemptible)}
+
+
+def size_milli(gpu_milli: int, cpu_milli: int) -> int:
+    return gpu_milli if gpu_milli else cpu_milli // CPU_MILLI_PER_GPU
+
+
+class Signature:
+    """What all workloads of one shape have in common."""
+
+    def __init__(self, key: Hashable, workload: Workload) -> None:
+        self.key = key
+        self.workload = workload
+        self.users = 0
+        self.chains: tuple[Chain, ...] = gangs.chains(workload.gang)
+        self.role_index = {chain.role.name: i for i, chain in enumerate(self.chains)}
+        self.minimum = gangs.minimum_replicas(workload.gang)
+        self.minimum_count = sum(len(ordinals) for ordinals in self.minimum.values())
+        self.elastic = gangs.is_elastic(workload.gang)
+
+
+class WorkloadTable:
+    def __init__(self, resources: ResourceIndex) -> None:
+        self.resources = resources
+        self.row_of: dict[str, int] = {}
+        self.specs: list[Workload | None] = []
+        self.slots: list[dict[tuple[int, int], int]] = []
+        """By row: (role index, ordinal) -> slot row, all phases but releasing."""
+        self.leaving: list[dict[tuple[int, int], int]] = []
+        """The same for slots that are being released; a moved replica is in both."""
+        self.signatures: list[Signature | None] = []
+        self._signature_of: dict[Hashable, int] = {}
+        self._vacant_signatures: list[int] = []
+        self.failures: dict[int, str] = {}
+        self.pending: dict[int, None] = {}
+        """Rows without any slot: an ordered set."""
+        self.elastic: dict[int, None] = {}
+        self.columns = Columns(
+            alive=0,
+            queue=-1,
+            pool=-1,
+            signature=-1,
+            priority=0,
+            preemptible=0,
+            suspended=0,
+            submitted=0,
+            started=-1,  # this attempt: when its minimum was first running
+            resized=-1,
+            lost_since=-1,
+            retry_at=0,
+            held=0,  # slots held, binding or running on free room
+            promised=0,
+            releasing=0,
+            running=0,
+            minimum=0,
+            checkpoint_at=-1,
+            busy_at=-1,
+            expected=-1,
+            attained=0,  # size x time up to `counted_at`
+            elapsed=0,
+            counted_at=0,
+            rate=0,  # size of running replicas
+            restarts=0,
+            amount=(0, resources.count),  # held + promised, by resource
+        )
+
+    def put(self, workload: Workload) -> int:
+        row = self.row_of.get(workload.id)
+        columns = self.columns
+        if row is None:
+            row = columns.add()
+            self.row_of[workload.id] = row
+            if row == len(self.specs):
+                self.specs.append(workload)
+                self.slots.append({})
+                self.leaving.append({})
+            self.pending[row] = None
+            columns.alive[row] = 1
+            columns.submitted[row] = workload.submitted_ms
+        else:
+            self._leave_signature(row)
+        self.specs[row] = workload
+        signature = self._join_signature(workload)
+        columns.signature[row] = signature
+        shape = self.signatures[signature]
+        assert shape is not None
+        columns.minimum[row] = shape.minimum_count
+        columns.priority[row] = workload.effective_priority
+        columns.preemptible[row] = PREEMPTIBLE_CODE[workload.preemptible]
+        columns.suspended[row] = int(workload.suspended)
+        if columns.expected[row] < 0 or workload.expected_duration_ms is not None:
+            columns.expected[row] = -1 if workload.expected_duration_ms is None else workload.expected_duration_ms
+        if shape.elastic:
+            self.elastic[row] = None
+        else:
+            self.elastic.pop(row, None)
+        return row
+
+    def remove(self, row: int) -> None:
+        workload = self.specs[row]
+        assert workload is not None
+        assert not self.slots[row] and not self.leaving[row]
+        self._leave_signature(row)
+        del self.row_of[workload.id]
+        self.specs[row] = None
+        self.failures.pop(row, None)
+        self.pending.pop(row, None)
+        self.elastic.pop(row, None)
+        self.columns.free(row)
+
+    def spec(self, row: int) -> Workload:
+        workload = self.specs[row]
+        assert workload is not None
+        return workload
+
+    def signature(self, row: int) -> Signature:
+        found = self.signatures[int(self.columns.signature[row])]
+        assert found is not None
+        return found
+
+    def count_service(self, row: int, now_ms: int) -> None:
+        """Add up the service received until now; called before the number of running replicas changes."""
+        columns = self.columns
+        passed = now_ms - int(columns.counted_at[row])
+        if passed > 0:
+            columns.attained[row] += int(columns.rate[row]) * passed
+            if columns.running[row] > 0:
+                columns.elapsed[row] += passed
+        columns.counted_at[row] = now_ms
+
+    def replica_size(self, amount: np.ndarray) -> int:
+        return size_milli(int(amount[GPU_COLUMN]), int(amount[CPU_COLUMN]))
+
+    def _join_signature(self, workload: Workload) -> int:
+        key = (
+            workload.gang,
+            workload.pools,
+            workload.node_selector,
+            workload.tolerations,
+            workload.workload_class,
+        )
+        index = self._signature_of.get(key)
+        if index is None:
+            signature = Signature(key, workload)
+            for chain in signature.chains:
+                for name, _ in chain.role.request.accelerators:
+                    self.resources.column(name)
+            self.columns.widen("amount", self.resources.count)
+            if self._vacant_signatures:
+                index = self._vacant_signatures.pop()
+            else:
+                index = len(self.signatures)
+                self.signatures.append(None)
+            self.signatures[index] = signature
+            self._signature_of[key] = index
+        found = self.signatures[index]
+        assert found is not None
+        found.users += 1
+        return index
+
+    def _leave_signature(self, row: int) -> None:
+        index = int(self.columns.signature[row])
+        signature = self.signatures[index]
+        assert signature is not None
+        signature.users -= 1
+        if not signature.users:
+            del self._signature_of[signature.key]
+            self.signatures[index] = None
+            self._vacant_signatures.append(index)
