@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 
 from optimus.decide import policies
-from optimus.decide.policies import DEFAULT, ElasticColumns, Policy, VictimColumns, costs, fill, growth, ranking, speed_milli
+from optimus.decide.policies import (
+    DEFAULT,
+    ElasticColumns,
+    Policy,
+    VictimColumns,
+    costs,
+    fill,
+    growth,
+    ranking,
+    speed_milli,
+)
 
 HOUR = 3_600_000
 
@@ -38,7 +48,9 @@ class TestDefaultGrowth:
         assert nothing == 0 > harm
 
     def test_it_is_rule_e2(self) -> None:
-        value = growth.default(fill(ElasticColumns, 1, attained_gpu_ms=[HOUR], speed_milli=[1960], next_speed_milli=[3773]))
+        value = growth.default(
+            fill(ElasticColumns, 1, attained_gpu_ms=[HOUR], speed_milli=[1960], next_speed_milli=[3773])
+        )
         assert value[0] == pytest.approx((600 + 3600) ** -0.25 * math.log((3.773 + 0.001) / (1.960 + 0.001)), rel=1e-12)
 
     def test_a_step_can_be_compared_with_one_of_an_earlier_call(self) -> None:
@@ -61,7 +73,7 @@ def test_the_logarithm_is_exact_enough_and_the_same_at_every_row() -> None:
 
 class TestSpeed:
     def test_the_default_curve_is_concave_and_growing(self) -> None:
-        curve = [speed_milli(replicas) for replicas in range(0, 200)]
+        curve = [speed_milli(replicas) for replicas in range(200)]
         gains = np.diff(curve)
         assert curve[:3] == [0, 1000, 1960]
         assert curve[8] == 7017

@@ -43,7 +43,9 @@ class TestShortestFirst:
         assert order == "4h x 1 1h x 8"
 
     def test_counts_what_is_left_and_not_what_was(self) -> None:
-        order = serve("shortest-first", "2h fresh", "9h nearly done", expected_ms=[2 * HOUR, 9 * HOUR], elapsed_ms=[0, 8 * HOUR])
+        order = serve(
+            "shortest-first", "2h fresh", "9h nearly done", expected_ms=[2 * HOUR, 9 * HOUR], elapsed_ms=[0, 8 * HOUR]
+        )
         assert order == "9h nearly done 2h fresh"
 
     def test_believes_declaration_then_family_then_the_long_end_of_the_queue(self) -> None:
@@ -68,7 +70,10 @@ class TestLeastAttainedService:
 
     def test_arrival_inside_a_level_so_that_equals_do_not_take_turns(self) -> None:
         attained = [2 * HOUR, 1 * HOUR]
-        assert serve("least-attained-service", "early", "late", attained_gpu_ms=attained, submitted_ms=[1, 2]) == "early late"
+        assert (
+            serve("least-attained-service", "early", "late", attained_gpu_ms=attained, submitted_ms=[1, 2])
+            == "early late"
+        )
 
     def test_a_threshold_belongs_to_the_upper_level(self) -> None:
         attained = [3 * HOUR, 3 * HOUR - 1]
@@ -92,11 +97,15 @@ class TestDeadline:
         assert order == "can be met hopeless"
 
     def test_a_hopeless_deadline_is_not_punished_among_work_without_one(self) -> None:
-        order = serve("deadline", "none", "hopeless", deadline_ms=[-1, HOUR], expected_ms=[-1, DAY], submitted_ms=[7, 3])
+        order = serve(
+            "deadline", "none", "hopeless", deadline_ms=[-1, HOUR], expected_ms=[-1, DAY], submitted_ms=[7, 3]
+        )
         assert order == "hopeless none"
 
     def test_exactly_in_time_can_be_met(self) -> None:
-        order = serve("deadline", "tight", "easy", now_ms=HOUR, deadline_ms=[2 * HOUR, 9 * HOUR], expected_ms=[HOUR, HOUR])
+        order = serve(
+            "deadline", "tight", "easy", now_ms=HOUR, deadline_ms=[2 * HOUR, 9 * HOUR], expected_ms=[HOUR, HOUR]
+        )
         assert order == "tight easy"
 
     def test_an_unknown_run_time_is_hopeless_only_when_the_deadline_has_passed(self) -> None:
@@ -125,7 +134,10 @@ class TestFinishTimeFairness:
         assert order == "inside twice the share"
 
     def test_what_arrived_together_stays_in_order_of_arrival(self) -> None:
-        assert serve("finish-time-fairness", "first", "second", waiting_ms=[5, 9], expected_ms=[DAY, DAY]) == "first second"
+        assert (
+            serve("finish-time-fairness", "first", "second", waiting_ms=[5, 9], expected_ms=[DAY, DAY])
+            == "first second"
+        )
 
 
 def test_fair_share_only_leaves_everything_to_the_shares() -> None:
@@ -153,6 +165,10 @@ class TestDefault:
     def test_work_that_outlived_everything_has_a_quarter_of_its_age_left(self) -> None:
         columns = fill(WorkloadColumns, 2, expected_ms=[HOUR, 10], family_mean_ms=[-1, 20], elapsed_ms=[8 * HOUR, 30])
         assert orders.remaining_ms(columns).tolist() == [2 * HOUR, MINUTE]
+
+    def test_work_that_outlived_its_whole_family_is_not_taken_for_unknown(self) -> None:
+        columns = fill(WorkloadColumns, 2, family_mean_ms=[0, -1], elapsed_ms=[8 * HOUR, 8 * HOUR])
+        assert orders.remaining_ms(columns).tolist() == [2 * HOUR, 8 * HOUR]
 
     def test_the_unknown_is_taken_for_short_until_it_proves_long(self) -> None:
         assert serve("default", "30 min", "unknown", expected_ms=[30 * MINUTE, -1]) == "unknown 30 min"

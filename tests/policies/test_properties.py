@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from optimus.decide import policies
-from optimus.decide.policies import ElasticColumns, NodeColumns, Policy, VictimColumns, WorkloadColumns, ranking
+from optimus.decide.policies import ElasticColumns, NodeColumns, Policy, VictimColumns, WorkloadColumns, orders, ranking
 
 EXTREME = np.iinfo(np.int64)
 INTEGERS = st.one_of(
@@ -47,7 +47,9 @@ def columns_of(draw: st.DrawFn, kind: type, most: int = 12) -> Any:
 
 def rows(columns: Any, chosen: Any) -> Any:
     values = {field.name: getattr(columns, field.name) for field in fields(columns)}
-    return type(columns)(**{name: value[chosen] if isinstance(value, np.ndarray) else value for name, value in values.items()})
+    return type(columns)(
+        **{name: value[chosen] if isinstance(value, np.ndarray) else value for name, value in values.items()}
+    )
 
 
 @pytest.mark.parametrize(("part", "kind", "keys_of"), PARTS, ids=[part for part, _, _ in PARTS])
@@ -107,10 +109,28 @@ def test_floats_that_differ_visibly_stay_apart_and_the_last_bits_do_not_count(va
     assert 0 <= near[1] - near[0] <= 1
 
 
+def test_what_differs_by_rounding_only_is_a_tie() -> None:
+    pairs = np.array([[0.1 + 0.2, 0.3], [np.nextafter(1.0, 0.0), 1.0], [-np.nextafter(1.0, 2.0), -1.0]])
+    assert ranking.value_keys(pairs[:, 0]).tolist() == ranking.value_keys(pairs[:, 1]).tolist()
+
+
 @given(arrays.arrays(np.uint64, st.integers(0, 9)))
 def test_unsigned_integers_keep_their_order_up_to_the_largest(values: np.ndarray) -> None:
     keys = ranking.value_keys(values)
     assert keys.tolist() == [min(int(value), EXTREME.max) for value in values]
+
+
+@given(st.lists(FINITE, max_size=30))
+def test_levels_keep_the_order_in_twenty_bits(values: list[float]) -> None:
+    column = np.array(values, dtype=np.float64)
+    keys = ranking.level_keys(column)
+    assert ((keys >= 0) & (keys < 1 << ranking.LEVEL_BITS)).all()
+    assert (np.diff(keys[np.argsort(column, kind="stable")]) >= 0).all()
+
+
+def test_levels_tell_a_hundredth_apart_and_leave_a_thousandth_to_the_next_layer() -> None:
+    keys = ranking.level_keys(np.array([8000, 8080, 8004, -8000, 0]))
+    assert keys[3] < keys[4] < keys[0] == keys[2] < keys[1]
 
 
 @given(st.lists(st.one_of(FINITE, st.integers(EXTREME.min, EXTREME.max)), max_size=20))
@@ -126,10 +146,8 @@ def test_lexicographic_sorts_like_tuples(pairs: list[tuple[int, int]]) -> None:
     assert ranking.lexicographic(first, second).tolist() == [distinct.index(pair) for pair in pairs]
 
 
-@given(columns_of(WorkloadColumns))
-def test_a_longer_wait_never_puts_work_back_in_the_default_order(columns: WorkloadColumns) -> None:
-    longer = rows(columns, np.arange(len(columns)))
-    object.__setattr__(longer, "waiting_ms", np.maximum(columns.waiting_ms, 0) + 0)
-    before = policies.orders.default(longer)
-    object.__setattr__(longer, "waiting_ms", np.clip(columns.waiting_ms, 0, 1 << 50) * 2)
-    assert (policies.orders.default(longer) <= before).all() or (columns.waiting_ms > 1 << 50).any()
+@given(columns_of(WorkloadColumns), st.integers(1, 1 << 40))
+def test_a_longer_wait_never_puts_work_back_in_the_default_order(columns: WorkloadColumns, more_ms: int) -> None:
+    patient = replace(columns, waiting_ms=np.clip(columns.waiting_ms, 0, 1 << 50) + more_ms)
+    waited = replace(columns, waiting_ms=np.clip(columns.waiting_ms, 0, 1 << 50))
+    assert (orders.default(patient) <= orders.default(waited)).all()

@@ -40,6 +40,7 @@ class Board:
         self.starting = self._combined(self.now, self.coming)
         self.promising = Room(view, self.coming.scalars, self.coming.gpus, self.activity, score)
         self.shadow: Ledger | None = None
+        self.shadow_at_ms = 0
         self.starting_beside: Room | None = None
         """Room for a start that must not touch the reservation."""
         self._empty: Room | None = None
@@ -51,8 +52,10 @@ class Board:
             self._empty = Room(self.view, self.view.capacity_scalars, self.view.capacity_gpus, quiet, self._score)
         return self._empty
 
-    def cast_shadow(self, shadow: Ledger | None) -> None:
+    def cast_shadow(self, shadow: Ledger | None, at_ms: int = 0) -> None:
+        """`at_ms`: the time of the reservation; work that ends before it is not bound by it."""
         self.shadow = shadow
+        self.shadow_at_ms = at_ms
         self.starting_beside = None if shadow is None else self._combined(self.now, self.coming, shadow)
 
     def room_to_promise(self, beside_reservation: bool) -> Room:
@@ -86,7 +89,7 @@ class Board:
     def settle(self, nodes: list[int]) -> None:
         """Bring the rooms in line with the ledgers at these nodes."""
         at = np.array(nodes, dtype=np.int64)
-        np.minimum(self.now.scalars[at], self.coming.scalars[at], out=(low := np.empty((len(at), self.now.scalars.shape[1]), np.int64)))
+        low = np.minimum(self.now.scalars[at], self.coming.scalars[at])
         low_gpus = np.minimum(self.now.gpus[at], self.coming.gpus[at])
         self.starting.scalars[at] = low
         self.starting.gpus[at] = low_gpus

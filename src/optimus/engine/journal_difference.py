@@ -52,7 +52,7 @@ def _bits(plan: Plan) -> bytes | None:
 
 def _compare(place: str, one: object, two: object) -> str:
     if isinstance(one, Reason) and isinstance(two, Reason):
-        return "" if _same(one, two) else _versus(place, _reason_text(one), _reason_text(two))
+        return "" if _same(one, two) else _compare_reasons(place, one, two)
     if type(one) is not type(two):
         return _versus(place, _name(one), _name(two))
     if isinstance(one, Struct):
@@ -106,7 +106,14 @@ def _name(item: object) -> str:
 
 def _same(one: Reason, two: Reason) -> bool:
     """Also in the types of the facts: 1 is not True."""
-    return one == two and [type(fact) for fact in one.facts.values()] == [type(fact) for fact in two.facts.values()]
+    return one == two and all(type(fact) is type(two.facts[name]) for name, fact in one.facts.items())
+
+
+def _compare_reasons(place: str, one: Reason, two: Reason) -> str:
+    left, right = _reason_text(one), _reason_text(two)
+    if left == right:  # 6 and "6" read the same in a sentence
+        left, right = f"{one.code} {one.facts}", f"{two.code} {two.facts}"
+    return _versus(place, left, right)
 
 
 def _reason_text(reason: Reason) -> str:

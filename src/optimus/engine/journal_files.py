@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def sync_folder(folder: Path) -> None:
 class SegmentFile:
     """A segment open for appending. After an OSError it is closed, and holds whole frames only if at all possible."""
 
-    def __init__(self, folder: Path, first_sequence: int, head: bytes, *, durable: bool) -> None:
+    def __init__(self, folder: Path, first_sequence: int, head: Sequence[bytes], *, durable: bool) -> None:
         """`head` (Opened and Keyframe) is on disk before the segment gets its name."""
         self.path = segment_path(folder, first_sequence)
         self.bytes = 0
@@ -89,7 +90,8 @@ class SegmentFile:
         self._descriptor = os.open(part, flags, 0o644)
         visible = part
         try:
-            self._write(head)
+            for piece in head:
+                self._write(piece)
             if durable:
                 os.fsync(self._descriptor)
             os.replace(part, self.path)

@@ -34,17 +34,22 @@ class BadFrame(NamedTuple):
 
 
 def pack(payload: bytes) -> bytes:
-    return _HEADER.pack(MARK, len(payload), _checksum(payload)) + payload
+    return header(payload) + payload
+
+
+def header(payload: bytes) -> bytes:
+    """What goes before the payload; apart, so that a large one need not be copied."""
+    return _HEADER.pack(MARK, len(payload), _checksum(payload))
 
 
 def walk(file: BinaryIO) -> Iterator[Frame | BadFrame]:
     """Frames from where the file stands to its end; a bad one is the last."""
     offset = file.tell()
-    while header := file.read(HEADER_BYTES):
-        if len(header) < HEADER_BYTES:
-            yield BadFrame(offset, f"the file ends {len(header)} bytes into a frame header", torn=True)
+    while head := file.read(HEADER_BYTES):
+        if len(head) < HEADER_BYTES:
+            yield BadFrame(offset, f"the file ends {len(head)} bytes into a frame header", torn=True)
             return
-        mark, length, checksum = _HEADER.unpack(header)
+        mark, length, checksum = _HEADER.unpack(head)
         if mark != MARK:
             yield BadFrame(offset, "no frame begins here", torn=False)
             return

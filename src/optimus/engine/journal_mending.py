@@ -24,18 +24,25 @@ class Mended(Struct, frozen=True):
 
 
 class _Found(Struct):
-    """What whole frames say about the numbers already used."""
+    """What whole frames say about the numbers already used. Only the last is looked into: numbers ascend."""
 
-    next_sequence: int
+    first_sequence: int
+    frames: int = 0
+    last: bytes = b""
 
     def take(self, payload: bytes) -> None:
+        self.frames += 1
+        self.last = payload
+
+    @property
+    def next_sequence(self) -> int:
+        if not self.frames:
+            return self.first_sequence
         try:
-            record = decode(payload)
-        except msgspec.MsgspecError:  # of another version: it may be a cycle, so its number is taken
-            self.next_sequence += 1
-            return
-        if isinstance(record, Cycle):
-            self.next_sequence = max(self.next_sequence, record.sequence + 1)
+            record = decode(self.last)
+        except msgspec.MsgspecError:  # of another version: every frame may be a cycle
+            return self.first_sequence + self.frames
+        return record.sequence + 1 if isinstance(record, Cycle) else self.first_sequence
 
 
 def mend(folder: Path) -> Mended:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 from msgspec import Struct
@@ -47,10 +48,10 @@ class Journal:
     def read(self, from_sequence: int = 0) -> Iterator[Record | Flaw]:
         """All records from the segment that holds `from_sequence` on. After a flaw it goes on at the next segment."""
         segments = list_segments(self.folder)
-        first = max(bisect_right(segments, from_sequence, key=_first_sequence) - 1, 0)
-        expected = segments[first].first_sequence if segments else 0
+        segments = segments[max(bisect_right(segments, from_sequence, key=_first_sequence) - 1, 0) :]
+        expected = segments[0].first_sequence if segments else 0
         flawed = False
-        for segment, following in zip(segments[first:], [*segments[first + 1 :], None], strict=True):
+        for segment, following in zip_longest(segments, segments[1:]):
             if segment.first_sequence > expected and not flawed:
                 yield _gap(segment, expected)
             flawed = False

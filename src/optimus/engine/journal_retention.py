@@ -20,7 +20,7 @@ class JournalSettings(Struct, frozen=True, kw_only=True):
     rotate_cycles: int = 1_000
     """A new segment, with a keyframe, after this many cycles …"""
     rotate_bytes: int = 16 * 1024 * 1024
-    """… or this many bytes of cycles (or as many as the keyframe took, if that is more)."""
+    """… or this many bytes of cycles (or half of what the keyframe took, if that is more)."""
     keep_bytes: int | None = 1024 * 1024 * 1024
     keep_segments: int | None = None
     keep_ms: int | None = None

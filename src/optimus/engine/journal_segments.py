@@ -21,15 +21,16 @@ _HEAD: tuple[type[Record], ...] = (Opened, Keyframe)
 
 def read_segment(segment: Segment) -> Iterator[Record | Flaw]:
     """Opened, Keyframe, Cycles; a flaw, if there is one, comes last. FileNotFoundError if the segment is gone."""
-    offset = 0
+    reached = 0
     try:
         with segment.path.open("rb") as file:
             for offset, item in _records(file, segment):
+                reached = offset
                 yield item
     except FileNotFoundError:
         raise
-    except OSError as error:
-        yield Flaw(FlawKind.DAMAGED, segment.path.name, offset, f"after this record: {error}")
+    except OSError as error:  # a bad sector, or a file we may not open
+        yield Flaw(FlawKind.DAMAGED, segment.path.name, reached, f"cannot be read beyond this record: {error}")
 
 
 def _records(file: BinaryIO, segment: Segment) -> Iterator[tuple[int, Record | Flaw]]:
@@ -52,7 +53,8 @@ def _records(file: BinaryIO, segment: Segment) -> Iterator[tuple[int, Record | F
         yield offset, record
         count += 1
     if count < len(_HEAD):
-        yield file.tell(), Flaw(FlawKind.TORN, name, file.tell(), f"the segment ends before its {_HEAD[count].__name__}")
+        message = f"the segment ends before its {_HEAD[count].__name__}"
+        yield file.tell(), Flaw(FlawKind.TORN, name, file.tell(), message)
 
 
 def read_opened(segment: Segment) -> Opened | None:

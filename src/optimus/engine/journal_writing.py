@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from optimus import __version__
 from optimus.engine.journal_files import SegmentFile, list_segments, lock_folder, remove_parts
-from optimus.engine.journal_frames import MAX_PAYLOAD_BYTES, pack
+from optimus.engine.journal_frames import MAX_PAYLOAD_BYTES, header, pack
 from optimus.engine.journal_mending import mend
 from optimus.engine.journal_records import FORMAT_VERSION, Cycle, JournalError, Keyframe, Opened, as_state, encode
 from optimus.engine.journal_retention import JournalSettings, Kept, count_surplus
@@ -133,7 +133,7 @@ class JournalWriter:
             self._leave_gap(now_ms)
             return cycle
         try:
-            frame = _frame(cycle)
+            frame = pack(_payload(cycle))
         except JournalError as error:
             failure = self._lose(error, cycles=1)
             self._leave_gap(now_ms, lost=0)  # nothing is wrong with the disk: the next cycle can be recorded
@@ -176,8 +176,9 @@ class JournalWriter:
             note=note,
         )
         keyframe = Keyframe(sequence=sequence, now_ms=now_ms, state=as_state(self._dump_state()))
-        head = _frame(opened) + _frame(keyframe)
-        file = SegmentFile(self.folder, sequence, head, durable=self.settings.fsync_every > 0)
+        head, state = _payload(opened), _payload(keyframe)
+        pieces = (pack(head), header(state), state)
+        file = SegmentFile(self.folder, sequence, pieces, durable=self.settings.fsync_every > 0)
         self._close_file()
         self._file = file
         self._unsynced = 0
@@ -219,7 +220,7 @@ class JournalWriter:
     def _rotate_later(self) -> None:
         assert self._file is not None
         self._rotate_at_cycle = self.next_sequence + self.settings.rotate_cycles
-        self._rotate_at_bytes = self._file.bytes + max(self.settings.rotate_bytes, self._file.head_bytes)
+        self._rotate_at_bytes = self._file.bytes + max(self.settings.rotate_bytes, self._file.head_bytes // 2)
 
     def _append(self, file: SegmentFile, frame: bytes) -> None:
         file.append(frame)
@@ -284,8 +285,8 @@ class JournalWriter:
             raise JournalError(f"the state cannot be dumped: {type(error).__name__}: {error}") from error
 
 
-def _frame(record: Opened | Keyframe | Cycle) -> bytes:
+def _payload(record: Opened | Keyframe | Cycle) -> bytes:
     payload = encode(record)
     if len(payload) > MAX_PAYLOAD_BYTES:
         raise JournalError(f"a {type(record).__name__} of {len(payload)} bytes is too large for a frame")
-    return pack(payload)
+    return payload

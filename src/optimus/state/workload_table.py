@@ -76,6 +76,7 @@ class WorkloadTable:
             checkpoint_at=-1,
             busy_at=-1,
             expected=-1,
+            max_runtime=-1,
             attained=0,  # size x time up to `counted_at`
             elapsed=0,
             counted_at=0,
@@ -110,6 +111,7 @@ class WorkloadTable:
         columns.suspended[row] = int(workload.suspended)
         if columns.expected[row] < 0 or workload.expected_duration_ms is not None:
             columns.expected[row] = -1 if workload.expected_duration_ms is None else workload.expected_duration_ms
+        columns.max_runtime[row] = -1 if workload.max_runtime_ms is None else workload.max_runtime_ms
         if shape.elastic:
             self.elastic[row] = None
         else:

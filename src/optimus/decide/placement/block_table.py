@@ -48,9 +48,9 @@ class BlockTable:
         self._cpu_stride = shape[3]
         self._layer_start: Ints = np.array([layers[kind] for kind in kinds] + [0]) * (self._device_stride * shape[1])
 
-    def value(self, free: Ints, cpu: Ints, memory: Ints, model: Ints) -> Floats:
+    def value(self, free: Floats, cpu: Ints, memory: Ints, model: Ints) -> Floats:
         """Value of the places; `model` is by node, the others have any leading axes before the node's."""
-        index = free * self._device_stride
+        index = (free * self._device_stride).astype(np.int64)
         index += self._layer_start[model]
         index += self._cpu.searchsorted(cpu, side="right") * self._cpu_stride
         index += self._memory.searchsorted(memory, side="right")

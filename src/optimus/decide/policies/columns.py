@@ -45,7 +45,7 @@ class WorkloadColumns:
     """Total run time as declared or predicted; -1 unknown."""
     family_mean_ms: IntArray
     """Mean total run time of ended work that outlived `elapsed_ms`, of the same family, or of its queue while
-    the family has no history; -1 when there is none."""
+    the family has no history; 0 when it outlived them all, -1 when there is no history."""
     queue_high_ms: IntArray
     """A high quantile of run times in its queue; -1 unknown."""
     deadline_ms: IntArray
@@ -64,7 +64,7 @@ class WorkloadColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticColumns:
-    """For growth: one possible next step of each elastic workload."""
+    """For growth: possible steps up. One call may ask for several steps of the same workload, a row each."""
 
     replicas: IntArray
     next_replicas: IntArray

@@ -22,7 +22,8 @@ def default(columns: VictimColumns) -> IntArray:
     The restart counts once per workload whatever its size, so one victim beats two halves."""
     restart = np.clip(columns.restart_cost_ms, 0, _LONGEST_MS) * 1000
     lost = np.clip(columns.lost_ms, 0, _LONGEST_MS) * np.clip(columns.size_milli, 0, _LARGEST_MILLI)
-    return np.minimum(restart + lost, MOST)
+    cost: IntArray = np.minimum(restart + lost, MOST)
+    return cost
 
 
 def flat(columns: VictimColumns) -> IntArray:

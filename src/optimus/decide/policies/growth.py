@@ -1,6 +1,6 @@
 """Growth: which elastic workload gets the next replica, and how fast more replicas make it.
 
-Higher is sooner; at zero or below the step is not taken. The brain asks again after every step, keeps limits and
+Higher is sooner; at zero or below the step is not taken. The brain takes one step at a time, keeps limits and
 minimums, and lets no running workload grow unless it pays back its restart (`Settings.resize_payback`).
 """
 
@@ -22,20 +22,18 @@ def default(columns: ElasticColumns) -> FloatArray:
     """Gain in the logarithm of the speed per GPU, weighed by (600 s + service received)^(-1/4).
 
     Rule E2 of policies.md: doubling is worth the same to everybody, and a bit more to work that has had little."""
-    weight = 1.0 / np.sqrt(np.sqrt((HEAD_START_MS + bounded(columns.attained_gpu_ms)) / 1000))
-    now, then = bounded(columns.speed_milli), bounded(columns.next_speed_milli)
-    return weight * (_log(then + 1.0) - _log(now + 1.0)) / _step(columns)
+    weight = 1.0 / _root(_root((HEAD_START_MS + bounded(columns.attained_gpu_ms)) / 1000))
+    return weight * (_log(_speed(columns.next_speed_milli)) - _log(_speed(columns.speed_milli))) / _step(columns)
 
 
 def by_remaining(columns: ElasticColumns) -> FloatArray:
     """Gain in the square root of the speed per GPU, weighed by (work left)^(-1/2): short work finishes soon.
 
     Rule E1 of policies.md: better than the default where run times are well known, else more restarts for less."""
-    now, then = bounded(columns.speed_milli), bounded(columns.next_speed_milli)
-    left = np.maximum(columns.remaining_ms * (now / 1000), SHORTEST_MS)
+    left = np.maximum(columns.remaining_ms * (bounded(columns.speed_milli) / 1000), SHORTEST_MS)
     guess = bounded(columns.attained_gpu_ms) + HEAD_START_MS
-    weight = 1.0 / np.sqrt(np.where(columns.remaining_ms >= 0, left, guess) / 1000)
-    return weight * (np.sqrt(then + 1.0) - np.sqrt(now + 1.0)) / _step(columns)
+    weight = 1.0 / _root(np.where(columns.remaining_ms >= 0, left, guess) / 1000)
+    return weight * (_root(_speed(columns.next_speed_milli)) - _root(_speed(columns.speed_milli))) / _step(columns)
 
 
 def even(columns: ElasticColumns) -> IntArray:
@@ -66,7 +64,17 @@ def _curve_milli(replicas: int) -> int:
 
 
 def _step(columns: ElasticColumns) -> FloatArray:
-    return bounded(columns.step_milli, 1) / 1000
+    return bounded(columns.step_milli, 1).astype(np.float64) / 1000
+
+
+def _speed(column: IntArray) -> FloatArray:
+    """Plus a thousandth, so that standing still has a logarithm."""
+    return bounded(column).astype(np.float64) + 1.0
+
+
+def _root(values: FloatArray) -> FloatArray:
+    root: FloatArray = np.sqrt(values)
+    return root
 
 
 def _log(values: FloatArray) -> FloatArray:

@@ -29,7 +29,7 @@ from optimus.decide.policies.columns import (
     VictimColumns,
     WorkloadColumns,
 )
-from optimus.decide.policies.ranking import amounts, rank_keys, value_keys
+from optimus.decide.policies.ranking import amounts, level_keys, rank_keys, value_keys
 from optimus.model.plans import Condition
 
 Order = Callable[[WorkloadColumns], NumberArray]
@@ -120,9 +120,9 @@ def victim_costs(policy: Policy, columns: VictimColumns) -> Evaluated:
 
 
 def placement_keys(policy: Policy, columns: NodeColumns) -> Evaluated:
-    """Lower is better; all equal without an own layer. Comparable between calls."""
+    """Lower is better, in `ranking.LEVEL_BITS`; all equal without an own layer. Comparable between calls."""
     layer = policy.placement or _no_preference
-    return evaluate(layer, _no_preference, columns, len(columns), subject=f"policy {policy.name}", form=value_keys)
+    return evaluate(layer, _no_preference, columns, len(columns), subject=f"policy {policy.name}", form=level_keys)
 
 
 def evaluate(

@@ -2,7 +2,7 @@
 
 Why: policies may compute with floats, but the last bit of a float depends on the machine and on the row it stood
 in. Two values that differ by less than a part in 10^12 are the same value here, so ties stay ties.
-Owns: the three forms of a result: ranks, values, amounts; and sorting by several keys.
+Owns: the four forms of a result: ranks, values, levels, amounts; and sorting by several keys.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ MOST = 1 << 53
 
 _LARGEST = (1 << 63) - 1
 _DROPPED_BITS = 12  # of 52: leaves a relative precision of 2^-40
+LEVEL_BITS = 20
+_LEVEL_DROPPED_BITS = 64 - LEVEL_BITS  # leaves sign, exponent and 8 bits: a relative precision of 0.4 %
 
 
 def rank_keys(values: NDArray[Any]) -> IntArray:
@@ -36,10 +38,13 @@ def value_keys(values: NDArray[Any]) -> IntArray:
         return values.astype(np.int64)
     if values.dtype.kind == "u":
         return np.minimum(values.astype(np.uint64), np.uint64(_LARGEST)).astype(np.int64)
-    numbers = values.astype(np.float64)
-    magnitude = np.abs(numbers).view(np.int64)
-    rounded = (magnitude + (1 << (_DROPPED_BITS - 1))) >> _DROPPED_BITS
-    return np.where(numbers < 0, -rounded, rounded)
+    return _without_last_bits(values, _DROPPED_BITS)
+
+
+def level_keys(values: NDArray[Any]) -> IntArray:
+    """Coarse keys that fit into LEVEL_BITS, comparable between calls: what is nearly equal is equal, so that the
+    next layer has a say."""
+    return (1 << (LEVEL_BITS - 1)) + _without_last_bits(values, _LEVEL_DROPPED_BITS)
 
 
 def amounts(values: NDArray[Any]) -> IntArray:
@@ -59,3 +64,11 @@ def lexicographic(first: NDArray[Any], *rest: NDArray[Any]) -> IntArray:
     keys = np.empty(len(first), dtype=np.int64)
     keys[order] = np.cumsum(differs)
     return keys
+
+
+def _without_last_bits(values: NDArray[Any], dropped: int) -> IntArray:
+    """The bit patterns of the numbers, which sort like the numbers, rounded; negative for negative ones."""
+    numbers = values.astype(np.float64)
+    magnitude = np.abs(numbers).view(np.int64)
+    rounded = (magnitude + (1 << (dropped - 1))) >> dropped
+    return np.where(numbers < 0, -rounded, rounded)

@@ -1,0 +1,216 @@
+"""The door to everything that people write: files in, a scenario and all errors out.
+
+Why: whoever reads a file wants the same: every error at once with its place, and the rest of the world.
+Owns: the loop "check, set aside what is wrong, check again", and the report to the caller.
+Must not: raise because of what a file says; only `Loaded.or_raise` does, when it is asked to.
+
+    loaded = load_files("cluster.yaml", "story.yaml")
+    for error in loaded.errors: print(error)        # story.yaml:12:9: workload train: gpu: must not be negative: -1
+    run(loaded.scenario)                            # everything that is right
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, structs
+from pydantic import ValidationError
+
+from optimus.api.building.report import Report
+from optimus.api.building.scenario import build
+from optimus.api.documents import gather
+from optimus.api.errors import FileError, LoadError, SetAside
+from optimus.api.findings import Finding, explain
+from optimus.api.marks import Fault, Loc, Mark, MarkedMap, faults_below, find_mark, look_up
+from optimus.api.reading import read_documents
+from optimus.api.scenario import Scenario
+from optimus.api.setting_aside import Record, SetAsideNames, record_at, remove
+from optimus.api.specs.scenarios import ScenarioSpec
+
+MOST_ROUNDS = 100
+"""Each round removes what it found wrong; nothing that people write needs more than a handful."""
+
+
+class Loaded(Struct, frozen=True, kw_only=True):
+    scenario: Scenario
+    """Everything that is right; an empty world if nothing is."""
+    errors: tuple[FileError, ...] = ()
+    """In the order of the files."""
+    set_aside: tuple[SetAside, ...] = ()
+
+    @property
+    def unexpected(self) -> tuple[FileError, ...]:
+        """Errors that the file does not announce under `expect.errors`."""
+        return tuple(error for error in self.errors if not error.expected)
+
+    def or_raise(self) -> Scenario:
+        """The scenario, if there are no errors but announced ones; else `LoadError`."""
+        if self.unexpected:
+            raise LoadError(self.unexpected)
+        return self.scenario
+
+
+def load_files(*paths: str | Path) -> Loaded:
+    """Read files as one world: cluster specs, pools, queues, workloads and stories, in any mixture."""
+    documents: list[Any] = []
+    faults: list[Fault] = []
+    for path in paths:
+        text = _read(Path(path), faults)
+        if text is not None:
+            found, wrong = read_documents(text, str(path))
+            documents.extend(found)
+            faults.extend(wrong)
+    loaded = _load(documents, faults, str(paths[-1]) if paths else "")
+    if paths and not loaded.scenario.name:
+        named = structs.replace(loaded.scenario, name=Path(paths[-1]).stem)
+        return structs.replace(loaded, scenario=named)
+    return loaded
+
+
+def load_text(text: str, name: str = "<text>") -> Loaded:
+    """Read one text; `name` stands for the file in errors."""
+    documents, faults = read_documents(text, name)
+    return _load(documents, faults, name)
+
+
+def _read(path: Path, faults: list[Fault]) -> str | None:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        faults.append(Fault(Mark(str(path), 1, 1), "", f"cannot be read: {error.strerror or error}", ""))
+        return None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        faults.append(Fault(Mark(str(path), line, 1), "", "is not UTF-8 text", "save the file as UTF-8"))
+        return None
+
+
+def _load(documents: list[Any], faults: list[Fault], file: str) -> Loaded:
+    root, misplaced = gather(documents, file)
+    desk = _Desk(root)
+    for fault in (*faults, *misplaced):
+        desk.report_fault(fault)
+    desk.take(
+        Finding((*loc, fault.key) if fault.key else loc, fault.message, fault.hint, keep=not loc, mark=fault.mark)
+        for loc, fault in faults_below(root)
+    )
+    scenario = desk.check()
+    return desk.finish(scenario)
+
+
+class _Desk:
+    """One file on the desk: what was found in it so far, and what is left of it."""
+
+    def __init__(self, root: MarkedMap) -> None:
+        self.root = root
+        self.names = SetAsideNames()
+        self.errors: dict[tuple[Mark, str], FileError] = {}
+        self.set_aside: list[SetAside] = []
+        self.announced: tuple[tuple[str, Mark], ...] = ()
+
+    def check(self) -> Scenario:
+        """Validate and build until nothing has to be removed any more."""
+        for _ in range(MOST_ROUNDS):
+            try:
+                spec = ScenarioSpec.model_validate(self.root)
+            except ValidationError as error:
+                if self.take(explain(error, ScenarioSpec)):
+                    continue
+                break
+            report = Report(self.root, self.names)
+            scenario = build(spec, report)
+            kept = [finding for finding in report.findings if finding.keep]
+            if len(kept) == len(report.findings):
+                self.take(kept)
+                self.announced = tuple(
+                    (fragment, self._place_of_announcement(i)) for i, fragment in enumerate(spec.expect.errors)
+                )
+                return scenario
+            if not self.take(finding for finding in report.findings if not finding.keep):
+                break
+        message = "has errors that leave nothing to go on with"
+        self.report_fault(Fault(self.root.mark, "", message, "correct the errors above first"))
+        return Scenario()
+
+    def take(self, findings: Iterable[Finding]) -> bool:
+        """Write down what was found and remove the records it is about. Tells whether any was removed."""
+        doomed: dict[Loc, Record] = {}
+        for finding in findings:
+            record = record_at(self.root, finding.loc)
+            goes = record if not finding.keep else None
+            mark = finding.mark or find_mark(self.root, finding.loc, key=finding.at_key)
+            self._write(mark, self._place(finding.loc, record), finding.message, finding.hint, goes)
+            if goes is not None:
+                doomed[goes.loc] = goes
+        for loc in sorted(doomed, key=_from_the_end, reverse=True):
+            record = doomed[loc]
+            if look_up(self.root, loc[:-1]) is None:  # went with something around it
+                continue
+            mark = find_mark(self.root, loc)
+            self.names.add(record)
+            self.set_aside.append(SetAside(kind=record.kind, name=record.name, path=mark.file, line=mark.line))
+            remove(self.root, record)
+        return bool(doomed)
+
+    def report_fault(self, fault: Fault) -> None:
+        self._write(fault.mark, "", fault.message, fault.hint, None)
+
+    def finish(self, scenario: Scenario) -> Loaded:
+        errors = sorted(self.errors.values(), key=lambda error: (error.path, error.line, error.column))
+        announced = [fragment for fragment, _ in self.announced]
+        marked = [
+            structs.replace(error, expected=any(fragment in str(error) for fragment in announced)) for error in errors
+        ]
+        for fragment, mark in self.announced:
+            if not any(fragment in str(error) for error in errors):
+                message = f"this file should have an error that says: {fragment}"
+                marked.append(
+                    FileError(
+                        path=mark.file, line=mark.line, column=mark.column, place="expect.errors", message=message
+                    )
+                )
+        return Loaded(scenario=scenario, errors=tuple(marked), set_aside=tuple(sorted(self.set_aside, key=_by_line)))
+
+    def _write(self, mark: Mark, place: str, message: str, hint: str, record: Record | None) -> None:
+        self.errors.setdefault(
+            (mark, message),
+            FileError(
+                path=mark.file,
+                line=mark.line,
+                column=mark.column,
+                place=place,
+                message=message,
+                hint=hint,
+                set_aside=str(record) if record is not None else "",
+            ),
+        )
+
+    def _place(self, loc: Loc, record: Record | None) -> str:
+        """`workload train: gpu.count`, or the path where there is no record."""
+        if record is None or record.kind in ("section", "event", "cycle"):
+            return _dotted(loc)
+        inside = _dotted(loc[len(record.loc) :])
+        return f"{record}: {inside}" if inside else str(record)
+
+    def _place_of_announcement(self, position: int) -> Mark:
+        return find_mark(self.root, ("expect", "errors", position))
+
+
+def _dotted(loc: Loc) -> str:
+    text = ""
+    for part in loc:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _from_the_end(loc: Loc) -> tuple[tuple[bool, int, str], ...]:
+    """List positions in numeric order, so that removing from the end leaves the others valid."""
+    return tuple((isinstance(part, int), part, "") if isinstance(part, int) else (False, 0, part) for part in loc)
+
+
+def _by_line(piece: SetAside) -> tuple[str, int]:
+    return piece.path, piece.line

@@ -1,0 +1,160 @@
+"""Queues as people write them: the tree, quotas per pool, and the rules of each queue.
+
+Why: the same fields in a file, in `kubectl apply` and in a scenario.
+Owns: the queue format; named accelerators are keys beside gpu, cpu and memory.
+Must not: look at other queues. The tree is checked by `optimus.model.validation`.
+
+    - name: vision
+      parent: research
+      pools:
+        - {name: a100, gpu: {guarantee: 8, limit: 16, weight: 2}, memory: {limit: 2Ti}, fpga: {limit: 1}}
+      maxWait: 6h
+      minRuntimeBeforeReclaim: 10m
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
+
+from optimus.api.specs.fields import (
+    Capacity,
+    Count,
+    Cpu,
+    Duration,
+    Gpu,
+    Integer,
+    Name,
+    Names,
+    Spec,
+    Text,
+    Texts,
+    choice,
+    complain,
+)
+from optimus.model import units
+from optimus.model.pools import DEFAULT_POOL
+from optimus.model.queues import CPU, GPU, MEMORY, PoolQuota, Queue, QueuePolicy, QueueState, Quota, WaitAction
+
+UNLIMITED = "unlimited"
+
+
+def _limit(parse: Callable[[Any], int]) -> PlainValidator:
+    def read(value: Any) -> int | None:
+        if value == UNLIMITED:
+            return None
+        try:
+            return parse(value)
+        except units.UnitError as error:
+            raise complain(error.message, error.hint or f"or {UNLIMITED}") from None
+
+    return PlainValidator(read)
+
+
+_LIMIT_SCHEMA = WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
+
+
+class QuotaSpec(Spec):
+    """A limit below the guarantee is allowed: the guarantee then counts up to the limit."""
+
+    guarantee: Count = 0
+    limit: Annotated[int | None, _limit(units.parse_count), _LIMIT_SCHEMA] = None
+    weight: Count = 1
+
+    def to_quota(self) -> Quota:
+        return Quota(guarantee=self.guarantee, limit=self.limit, weight=self.weight)
+
+
+class GpuQuotaSpec(QuotaSpec):
+    guarantee: Gpu = 0
+    limit: Annotated[int | None, _limit(units.parse_gpu), _LIMIT_SCHEMA] = None
+
+
+class CpuQuotaSpec(QuotaSpec):
+    guarantee: Cpu = 0
+    limit: Annotated[int | None, _limit(units.parse_cpu), _LIMIT_SCHEMA] = None
+
+
+class MemoryQuotaSpec(QuotaSpec):
+    guarantee: Capacity = 0
+    limit: Annotated[int | None, _limit(lambda value: units.parse_memory(value, round_up=False)), _LIMIT_SCHEMA] = None
+
+
+class ResourceQuotas(Spec):
+    gpu: GpuQuotaSpec | None = None
+    cpu: CpuQuotaSpec | None = None
+    memory: MemoryQuotaSpec | None = None
+    accelerators: dict[Text, QuotaSpec] = Field(default_factory=dict)
+
+    def resources(self) -> dict[str, Quota]:
+        core: dict[str, QuotaSpec | None] = {GPU: self.gpu, CPU: self.cpu, MEMORY: self.memory}
+        named = {name: spec for name, spec in core.items() if spec is not None} | self.accelerators
+        return {name: spec.to_quota() for name, spec in named.items()}
+
+
+class PoolQuotaSpec(ResourceQuotas):
+    """Further keys are named accelerators, counted in pieces: `fpga: {limit: 2}`."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, QuotaSpec]
+
+    name: Name
+
+    def named_accelerators(self) -> dict[str, QuotaSpec]:
+        return self.__pydantic_extra__ or {}
+
+    def resources(self) -> dict[str, Quota]:
+        named = {name: spec.to_quota() for name, spec in self.named_accelerators().items()}
+        return super().resources() | named
+
+
+class QueueSpec(ResourceQuotas):
+    """`gpu`, `cpu`, `memory` and `accelerators` beside `pools` are the quotas of the pool `default`."""
+
+    name: Name
+    parent: Name | None = None
+    rank: Integer = 0
+    pools: tuple[PoolQuotaSpec, ...] = ()
+    state: Annotated[QueueState, PlainValidator(choice(QueueState)), WithJsonSchema({"type": "string"})] = (
+        QueueState.OPEN
+    )
+    namespaces: Names = ()
+    max_wait: Duration | None = None
+    max_wait_action: Annotated[WaitAction, PlainValidator(choice(WaitAction)), WithJsonSchema({"type": "string"})] = (
+        WaitAction.FIRST
+    )
+    max_runtime: Duration | None = None
+    max_gpus_per_workload: Gpu | None = None
+    allowed_classes: Texts = ()
+    min_runtime_before_preempt: Duration = 0
+    min_runtime_before_reclaim: Duration = 0
+    idle_timeout: Duration | None = None
+    order: Text = ""
+
+    def quotas(self) -> tuple[PoolQuota, ...]:
+        own = self.resources()
+        shorthand = (PoolQuota(pool=DEFAULT_POOL, resources=own),) if own else ()
+        return (*(PoolQuota(pool=pool.name, resources=pool.resources()) for pool in self.pools), *shorthand)
+
+    def to_queue(self) -> Queue:
+        return Queue(
+            name=self.name,
+            parent=self.parent or "",
+            rank=self.rank,
+            quotas=self.quotas(),
+            policy=QueuePolicy(
+                max_wait_ms=self.max_wait,
+                max_wait_action=self.max_wait_action,
+                max_runtime_ms=self.max_runtime,
+                max_gpu_milli_per_workload=self.max_gpus_per_workload,
+                allowed_classes=self.allowed_classes,
+                min_runtime_before_preempt_ms=self.min_runtime_before_preempt,
+                min_runtime_before_reclaim_ms=self.min_runtime_before_reclaim,
+                idle_timeout_ms=self.idle_timeout,
+                order=self.order,
+            ),
+            state=self.state,
+            namespaces=self.namespaces,
+        )

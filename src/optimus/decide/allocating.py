@@ -1,0 +1,177 @@
+"""Allocate: turn by turn, each waiting workload gets the best answer there is.
+
+    1. idle room in a pool it lists             -> Start
+    2. room taken back by right or by priority  -> victims leave, Hold
+    3. room made by moving others               -> they move, Hold
+    4. a time, if it is first in line           -> Reservation; later work may not push it back
+    otherwise it waits, with a reason
+
+What may not run (limit, guarantee, no such device) never blocks the next one. Workloads of the same signature and
+queue share their refusal: fifty thousand equal pods are refused once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from optimus.decide.asks import Ask
+from optimus.decide.boards import Board
+from optimus.decide.durations import end_ms
+from optimus.decide.entitlements import is_guaranteed, is_inside_share
+from optimus.decide.explaining import why_never, why_no_room
+from optimus.decide.placement.rooms import Room
+from optimus.decide.placement.seating import Seating
+from optimus.decide.quotas import over_guarantee, over_limit
+from optimus.decide.reserving import reserve
+from optimus.decide.shares import Shares
+from optimus.decide.taking import Taker
+from optimus.decide.turns import Turns
+from optimus.decide.world import World, seating_amount
+from optimus.model.plans import Reservation
+from optimus.model.reasons import Code, Reason, reason
+from optimus.model.units import format_clock_ms
+from optimus.state.arrays import Ints
+
+
+@dataclass(slots=True)
+class Waiting:
+    """What is known about those that wait, at the end of a pass."""
+
+    reasons: dict[int, Reason] = field(default_factory=dict)
+    reservations: list[Reservation] = field(default_factory=list)
+
+
+class Allocator:
+    def __init__(self, world: World, shares: Shares, taker: Taker) -> None:
+        self.world = world
+        self.shares = shares
+        self.taker = taker
+        self.waiting = Waiting()
+        self._refused: dict[tuple[int, int, int, int], tuple[tuple[int, int], Reason]] = {}
+        self._reserved: dict[int, int] = {}
+        """Pool -> workload row of its first reservation."""
+
+    def run(self, lines: dict[int, list[int]]) -> None:
+        """One pass over all that wait, in turns."""
+        world = self.world
+        self.waiting = Waiting()
+        self._refused.clear()
+        self._reserved.clear()
+        for board in world.boards:
+            board.cast_shadow(None)
+        turns = Turns(world, self.shares.lending, lines, self._need)
+        starts = world.budget.starts
+        while (row := turns.next()) is not None:
+            before = world.departures
+            why = self._try(row) if starts > 0 else reason(Code.NOT_REACHED)
+            if starts <= 0:
+                world.unreached.add("allocate")
+            if why is not None:
+                self.waiting.reasons[row] = why
+            starts -= why is None
+            turns.done()
+            if world.departures > before:  # others leave or move: their queues' turns have changed
+                turns.rebuild()
+
+    def _need(self, row: int) -> tuple[int, Ints]:
+        ask = self.world.ask(row)
+        pool = ask.home()
+        pool = ask.pools[0] if pool is None else pool
+        return pool, ask.least_amount(pool)
+
+    def _try(self, row: int) -> Reason | None:
+        """None when it starts or has its room promised, else why it waits."""
+        world, columns = self.world, self.world.columns
+        key = (int(columns.signature[row]), int(columns.queue[row]), int(columns.preemptible[row]), int(columns.priority[row]))
+        kept = self._refused.get(key)
+        if kept is not None and kept[0] == (world.acted(), len(self._reserved)):
+            return kept[1]
+        ask = world.ask(row)
+        pools = [pool for pool in ask.pools if ask.possible(pool)]
+        if not pools:
+            return self._refuse(key, why_never(world, ask, ask.pools[0]))
+        refusals = {}
+        open_pools = []
+        for pool in pools:
+            refusal = self._guarantee_refusal(row, ask, pool)
+            if refusal is not None:
+                refusals[pool] = refusal
+                continue
+            open_pools.append(pool)
+            refusal = self._start(row, ask, pool)
+            if refusal is None:
+                return None
+            refusals[pool] = refusal
+        if any(self.taker.take_back(row, pool) for pool in open_pools):
+            return None
+        if any(self.taker.consolidate(row, pool) for pool in open_pools if _lacks_room(refusals[pool])):
+            return None
+        for pool in open_pools:
+            if _lacks_room(refusals[pool]) and self._may_reserve(row, ask, pool):
+                reservation = reserve(world, row, ask, pool)
+                if reservation is not None:
+                    self._reserved[pool] = row
+                    self.waiting.reservations.append(reservation)
+                    return reason(Code.RESERVED, at=format_clock_ms(reservation.at_ms))
+        return self._refuse(key, refusals[pools[0]])
+
+    def _refuse(self, key: tuple[int, int, int, int], why: Reason) -> Reason:
+        self._refused[key] = ((self.world.acted(), len(self._reserved)), why)
+        return why
+
+    def _guarantee_refusal(self, row: int, ask: Ask, pool: int) -> Reason | None:
+        queue = int(self.world.columns.queue[row])
+        return over_guarantee(self.world, queue, pool, self.world.fixed_amount(row, pool))
+
+    def _start(self, row: int, ask: Ask, pool: int) -> Reason | None:
+        """Start in idle room of this pool, or say why not."""
+        world = self.world
+        queue = int(world.columns.queue[row])
+        amount = ask.least_amount(pool)
+        refusal = over_limit(world, queue, pool, amount)
+        if refusal is not None:
+            return refusal
+        board = world.boards[pool]
+        room = self._room_for(row, board, queue, amount)
+        seating = ask.seater(room).seat(ask.minimum)
+        if seating is None:
+            if room is not board.starting and ask.seater(board.starting).seat(ask.minimum) is not None:
+                first = world.spec(self._reserved[pool]).id
+                return reason(Code.RESERVED_FOR_OTHER, workload=first, at=format_clock_ms(board.shadow_at_ms))
+            return why_no_room(world, ask, pool, room)
+        return self._admit(row, seating, queue)
+
+    def _admit(self, row: int, seating: Seating, queue: int) -> Reason | None:
+        """Shares of a device that follow from its memory can be larger than the least: look once more."""
+        if any(seats.shape.request.gpu_memory_mib for seats in seating.seats):
+            amount = seating_amount(seating, self.world.used_now.shape[2])
+            refusal = over_limit(self.world, queue, seating.pool, amount)
+            if refusal is not None:
+                return refusal
+        self.world.start(row, seating)
+        return None
+
+    def _room_for(self, row: int, board: Board, queue: int, amount: Ints) -> Room:
+        """A reservation binds work that would outlast it, unless that work is inside its guarantee."""
+        if board.starting_beside is None or end_ms(self.world, row) <= board.shadow_at_ms:
+            return board.starting
+        if is_guaranteed(self.world, queue, board.view.index, amount):
+            return board.starting
+        return board.starting_beside
+
+    def _may_reserve(self, row: int, ask: Ask, pool: int) -> bool:
+        if pool in self._reserved:
+            return False
+        queue = int(self.world.columns.queue[row])
+        return is_inside_share(self.world, self.shares, queue, pool, ask.least_amount(pool))
+
+
+def _lacks_room(refusal: Reason) -> bool:
+    return refusal.code in (
+        Code.NO_ROOM,
+        Code.FRAGMENTED,
+        Code.DOMAIN_TOO_FULL,
+        Code.NO_ROOM_FOR_ALL,
+        Code.RESERVED_FOR_OTHER,
+    )
+

@@ -1,0 +1,140 @@
+"""One cycle, from snapshot to plan. This is the story; every step is a module of its own.
+
+    shares      what each queue is due                                     shares.py
+    release     what must not go on; promises whose room is free, start    releasing.py
+    replace     lost replicas of running gangs                             growing.py
+    allocate    turn by turn: idle room, taking back, moving, reserving    allocating.py
+    grow        elastic work into what is left                             growing.py
+
+Allocate and grow are repeated until a pass changes nothing. The world they leave is the world the next cycle starts
+from, so deciding again with nothing new gives an empty plan.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optimus.decide.allocating import Allocator
+from optimus.decide.growing import Grower
+from optimus.decide.lines import line_up
+from optimus.decide.policies.policy import Policy
+from optimus.decide.quotas import standing_refusal, waited_too_long
+from optimus.decide.releasing import keep_promises, release
+from optimus.decide.shares import Shares, compute_shares
+from optimus.decide.taking import Taker
+from optimus.decide.world import World
+from optimus.model.plans import Budget, Condition, Plan, QueueShare, Wait
+from optimus.model.queues import WaitAction
+from optimus.model.reasons import Code, Reason, reason
+from optimus.state.snapshot import Snapshot
+
+
+def decide(snapshot: Snapshot, policy: Policy, now_ms: int, seed: int = 0, budget: Budget | None = None) -> Plan:
+    """What to do now. Pure: the same arguments give the same plan. `seed` is for policies that need one."""
+    del seed  # no rule of this cycle draws lots; the argument is part of the contract with policies and journals
+    world = World(snapshot, policy, now_ms, budget or Budget())
+    shares = compute_shares(world)
+    taker = Taker(world, shares)
+    allocator = Allocator(world, shares, taker)
+    grower = Grower(world, shares, taker)
+
+    release(world, shares)
+    keep_promises(world)
+    grower.replace_lost()
+    refusals, hopefuls = _sort_out(world)
+    for _ in range(world.budget.passes):
+        before = world.acted()
+        allocator.run(line_up(world, shares, [row for row in hopefuls if row not in world.drafts]))
+        grower.run()
+        if world.acted() == before:
+            break
+    else:
+        world.unreached.add("passes")
+    return _plan(world, shares, allocator, refusals)
+
+
+def _sort_out(world: World) -> tuple[dict[int, Reason], list[int]]:
+    """Those that cannot be considered, with the reason; and those that can."""
+    refusals: dict[int, Reason] = {}
+    hopefuls: list[int] = []
+    for row in world.table.pending:
+        refusal = standing_refusal(world, row)
+        if refusal is not None:
+            refusals[row] = refusal
+        elif (overdue := _fails_for_waiting(world, row)) is not None:
+            refusals[row] = overdue
+            world.reject(row, overdue)
+        else:
+            hopefuls.append(row)
+    return refusals, hopefuls
+
+
+def _fails_for_waiting(world: World, row: int) -> Reason | None:
+    queue = int(world.columns.queue[row])
+    if all(world.tree.queues[q].policy.max_wait_action is WaitAction.FIRST for q in world.tree.paths[queue]):
+        return None
+    return waited_too_long(world, row)
+
+
+def _plan(world: World, shares: Shares, allocator: Allocator, refusals: dict[int, Reason]) -> Plan:
+    reasons = {**refusals, **allocator.waiting.reasons, **_held_back(world)}
+    waiting = sorted(((world.spec(row).id, why) for row, why in reasons.items()), key=lambda pair: pair[0])
+    conditions = _unique([*world.conditions, *world.scorer.conditions, *_queue_conditions(world)])
+    return Plan(
+        version=world.snapshot.version,
+        actions=world.actions(),
+        waiting=tuple(Wait(name, why) for name, why in waiting),
+        reservations=tuple(allocator.waiting.reservations),
+        shares=_queue_shares(world, shares),
+        conditions=tuple(conditions),
+        complete=not world.unreached and not world.tries.exhausted,
+        unreached=tuple(sorted(world.unreached | ({"tries"} if world.tries.exhausted else set()))),
+    )
+
+
+def _held_back(world: World) -> dict[int, Reason]:
+    """Workloads without a running replica that stand in no line: promised room, or still being stopped."""
+    columns = world.columns
+    idle = (columns.view("held") == 0) & (columns.view("alive") > 0)
+    rows = {int(r) for r in np.flatnonzero(idle & (columns.view("promised") + columns.view("releasing") > 0))}
+    rows |= {row for row, draft in world.drafts.items() if draft.evicted or (draft.added and draft.start is None)}
+    reasons = {}
+    for row in rows:
+        draft = world.drafts.get(row)
+        promised = [s for s in world.slots_of(row) if world.slots.promised[s]]
+        held = [s for s in world.slots_of(row) if not world.slots.promised[s]]
+        new = [seating for seating, is_promise in draft.added if is_promise] if draft else []
+        if held or row in world.kept:
+            continue
+        if promised or new:
+            pool = new[0].pool if new else world.pool_of_slot(promised[0])
+            nodes = {n for s in new for n in s.nodes()} | {int(world.node_index[world.slots.node[s]]) for s in promised}
+            leaving = world.leaving_from(pool, nodes)
+            reasons[row] = reason(Code.WAITING_FOR_ROOM, workloads=", ".join(leaving) or "others")
+        elif draft is None or not draft.added:
+            reasons[row] = reason(Code.STOPPING)
+    return reasons
+
+
+def _queue_shares(world: World, shares: Shares) -> tuple[QueueShare, ...]:
+    names = world.snapshot.resources.names
+    found = []
+    for q, queue in enumerate(world.tree.queues):
+        for board in world.boards:
+            p = board.view.index
+            for r, resource in enumerate(names):
+                numbers = (int(shares.share[q, p, r]), int(world.used_coming[q, p, r]), int(shares.demand[q, p, r]))
+                if any(numbers):
+                    found.append(QueueShare(queue.name, board.view.pool.name, resource, *numbers))
+    return tuple(found)
+
+
+def _queue_conditions(world: World) -> list[Condition]:
+    found = [Condition(f"queue {name}", "QueueInvalid", problem) for name, problem in sorted(world.tree.problems.items())]
+    for name, pools in sorted(world.tree.unknown_pools.items()):
+        found.append(Condition(f"queue {name}", "UnknownPool", f"quotas for unknown pools are not used: {', '.join(pools)}"))
+    return found
+
+
+def _unique(conditions: list[Condition]) -> list[Condition]:
+    return list(dict.fromkeys(conditions))

@@ -1,0 +1,252 @@
+"""Grow: elastic workloads take idle room, one step at a time, in turns, after every minimum has had its chance.
+
+Inside a queue the policy says whose next step is worth most. A workload that already runs pays a restart for
+growing; it grows only where that pays back and not more often than the settings allow. A queue inside its share may
+also take the surplus of others above theirs. Replicas lost from a running gang are replaced first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optimus.decide.durations import elapsed_ms, remaining_ms
+from optimus.decide.lines import line_up
+from optimus.decide.placement.seating import Seating
+from optimus.decide.policies.columns import ElasticColumns
+from optimus.decide.policies.growth import speed_milli
+from optimus.decide.policies.policy import growth_keys
+from optimus.decide.quotas import largest_amount, over_guarantee, over_limit
+from optimus.decide.shares import Shares
+from optimus.decide.taking import Taker
+from optimus.decide.turns import RoundTurns
+from optimus.decide.world import NEVER_TAKEN, World
+from optimus.model import gangs
+from optimus.model.gangs import Part
+from optimus.model.pools import HOST_LEVEL, NVLINK_LEVEL
+from optimus.model.queues import QueueState
+from optimus.model.workloads import Topology
+from optimus.state.arrays import Bools, Ints
+from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
+from optimus.state.workload_table import size_milli
+
+
+class Grower:
+    def __init__(self, world: World, shares: Shares, taker: Taker) -> None:
+        self.world = world
+        self.shares = shares
+        self.taker = taker
+        self._gathered: dict[int, list[Seating]] = {}
+
+    def replace_lost(self) -> None:
+        """Gangs below their minimum get their missing replicas before anything new starts."""
+        world, columns = self.world, self.world.columns
+        rows = np.flatnonzero((columns.view("lost_since") >= 0) & (columns.view("alive") > 0))
+        for row in sorted((int(r) for r in rows), key=lambda r: world.spec(r).id):
+            draft = world.drafts.get(row)
+            if (draft and draft.evicted) or columns.queue[row] < 0 or columns.retry_at[row] > world.now_ms:
+                continue
+            cells = gangs.missing(world.spec(row).gang, world.present(row))
+            if cells and not self._collides(row, cells):
+                self._step(row, Part((), Topology(), cells), replacing=True)
+
+    def run(self) -> None:
+        """Everybody's next step, round after round, until nobody can or wants to grow."""
+        world = self.world
+        able = [row for row in self._candidates() if self._pays_back(row)]
+        if not able:
+            return
+        lines = line_up(world, self.shares, able)
+        for queue, rows in lines.items():
+            lines[queue] = self._by_benefit(rows)
+        turns = RoundTurns(world, self.shares.lending, lines, self._need)
+        steps = world.budget.growth_steps
+        while (row := turns.next()) is not None:
+            if steps <= 0:
+                world.unreached.add("grow")
+                break
+            steps -= 1
+            if self._grow_once(row):
+                turns.step_taken()
+            else:
+                turns.done()
+        for row, seatings in self._gathered.items():
+            world.record_growth(row, seatings)
+        self._gathered.clear()
+
+    def _candidates(self) -> list[int]:
+        """Elastic workloads that run or start in this plan and may still become larger."""
+        world, columns = self.world, self.world.columns
+        found = []
+        for row in world.table.elastic:
+            draft = world.drafts.get(row)
+            if draft is not None and (draft.evicted or (draft.removed and not draft.added)):
+                continue
+            starting = draft is not None and draft.start is not None
+            running = columns.held[row] >= columns.minimum[row] and columns.held[row] > 0 and not columns.promised[row]
+            if not (starting or running) or not columns.alive[row] or columns.suspended[row] or columns.queue[row] < 0:
+                continue
+            if any(world.tree.queues[q].state is not QueueState.OPEN for q in world.tree.paths[int(columns.queue[row])]):
+                continue
+            if running and not starting and columns.started[row] < 0:
+                continue  # still being started: let it begin first
+            found.append(row)
+        return found
+
+    def _pays_back(self, row: int) -> bool:
+        """Growing a running workload costs a restart; the time it saves must be worth several."""
+        world, columns = self.world, self.world.columns
+        draft = world.drafts.get(row)
+        if draft is not None and draft.start is not None:
+            return True
+        resized = int(columns.resized[row])
+        if resized >= 0 and world.now_ms - resized < world.settings.resize_interval_ms:
+            return False
+        spec = world.spec(row)
+        present = world.present(row)
+        count = sum(len(o) for o in present.values())
+        most = self._could_reach(row, count)
+        if most <= count:
+            return False
+        now, then = speed_milli(count, spec.speedup_percent), speed_milli(most, spec.speedup_percent)
+        left = max(remaining_ms(world, row) if columns.expected[row] >= 0 else elapsed_ms(world, row), 0)
+        if columns.expected[row] < 0:
+            left = max(left, spec.restart_cost_ms * world.settings.resize_payback * 4)
+        saved = left - left * now // max(then, 1)
+        return saved >= world.settings.resize_payback * spec.restart_cost_ms
+
+    def _could_reach(self, row: int, count: int) -> int:
+        """Most replicas it could have if all idle room were its own."""
+        world = self.world
+        ask = world.ask(row)
+        pool = int(world.columns.pool[row])
+        most = sum(gangs.maximum_replicas(world.spec(row).gang))
+        elastic = max(range(len(ask.signature.chains)), key=lambda i: ask.signature.chains[i].capacity)
+        fits = int(world.boards[pool].starting.fits(ask.shape(pool, elastic)).sum())
+        return min(most, count + max(fits, 1))
+
+    def _by_benefit(self, rows: list[int]) -> list[int]:
+        """Best next step first; those whose policy says "do not grow" are left out."""
+        world = self.world
+        counts = [sum(len(o) for o in world.present(row).values()) for row in rows]
+        steps = [self._need(row)[1] for row in rows]
+        spec = [world.spec(row) for row in rows]
+        columns = ElasticColumns(
+            replicas=np.array(counts, dtype=np.int64),
+            next_replicas=np.array(counts, dtype=np.int64) + 1,
+            step_milli=np.array([size_milli(int(a[GPU_COLUMN]), int(a[CPU_COLUMN])) for a in steps], dtype=np.int64),
+            speed_milli=np.array([speed_milli(c, s.speedup_percent) for c, s in zip(counts, spec, strict=True)], dtype=np.int64),
+            next_speed_milli=np.array(
+                [speed_milli(c + 1, s.speedup_percent) for c, s in zip(counts, spec, strict=True)], dtype=np.int64
+            ),
+            attained_gpu_ms=np.array([int(world.columns.attained[row]) // 1000 for row in rows], dtype=np.int64),
+            remaining_ms=np.array(
+                [remaining_ms(world, row) if world.columns.expected[row] >= 0 else -1 for row in rows], dtype=np.int64
+            ),
+            is_new=np.array([(d := world.drafts.get(row)) is not None and d.start is not None for row in rows], dtype=np.bool_),
+        )
+        keys, condition = growth_keys(world.policy, columns)
+        if condition is not None and condition not in world.conditions:
+            world.conditions.append(condition)
+        ordered = sorted(range(len(rows)), key=lambda i: -int(keys[i]))
+        return [rows[i] for i in ordered if keys[i] > 0]
+
+    def _need(self, row: int) -> tuple[int, Ints]:
+        world = self.world
+        ask = world.ask(row)
+        pool = self._pool(row)
+        elastic = max(range(len(ask.signature.chains)), key=lambda i: ask.signature.chains[i].capacity)
+        return pool, ask.replica_amount(pool, elastic)
+
+    def _pool(self, row: int) -> int:
+        draft = self.world.drafts.get(row)
+        if draft is not None and draft.added:
+            return draft.added[0][0].pool
+        return int(self.world.columns.pool[row])
+
+    def _grow_once(self, row: int) -> bool:
+        present = self.world.present(row)
+        for step in gangs.growth_steps(self.world.spec(row).gang, present):
+            if not self._collides(row, step.all_cells()) and self._step(row, step, replacing=False):
+                return True
+        return False
+
+    def _collides(self, row: int, cells: tuple[gangs.Cell, ...]) -> bool:
+        """An ordinal whose old replica is still leaving cannot be used again yet."""
+        leaving = self.world.blocked_ordinals(row)
+        return any(o in leaving.get(cell.role_index, ()) for cell in cells for o in cell.ordinals)
+
+    def _step(self, row: int, step: Part, *, replacing: bool) -> bool:
+        world = self.world
+        ask, pool = world.ask(row), self._pool(row)
+        queue = int(world.columns.queue[row])
+        amount = np.zeros(world.used_now.shape[2], dtype=np.int64)
+        for cell in step.all_cells():
+            amount += len(cell.ordinals) * ask.replica_amount(pool, cell.role_index)
+        if not replacing and self._too_large(row, amount):
+            return False
+        if over_limit(world, queue, pool, amount) is not None:
+            return False
+        if world.columns.preemptible[row] == NEVER_TAKEN and over_guarantee(world, queue, pool, amount) is not None:
+            return False
+        board = world.boards[pool]
+        room = board.starting if replacing or board.starting_beside is None else board.starting_beside
+        within, near = self._bounds(row, step, pool)
+        seating = ask.seater(room).seat(step, within=within, near=near)
+        if seating is not None:
+            if replacing:
+                world.grow(row, seating)
+            else:
+                world.add_growth(row, seating)
+                self._gathered.setdefault(row, []).append(seating)
+            return True
+        draft = world.drafts.get(row)
+        if replacing or (draft is not None and draft.start is not None):
+            return False
+        return self.taker.take_surplus(row, pool, step, amount, within)
+
+    def _too_large(self, row: int, amount: Ints) -> bool:
+        most = largest_amount(self.world, row)
+        return most is not None and int(self.world.held_amount(row)[GPU_COLUMN] + amount[GPU_COLUMN]) > most
+
+    def _bounds(self, row: int, step: Part, pool: int) -> tuple[Bools | None, Ints | None]:
+        """Where the step may go: inside the domains that the rules of its enclosing parts have already fixed."""
+        world = self.world
+        view = world.boards[pool].view
+        nodes_of = self._nodes_by_part(row)
+        everything = sorted({node for nodes in nodes_of.values() for node in nodes})
+        within: Bools | None = None
+        for key, topology in _rules(world.spec(row).gang, step.key):
+            level = HOST_LEVEL if topology.required == NVLINK_LEVEL else topology.required
+            if not level or level not in view.levels:
+                continue
+            mine = sorted({n for part, nodes in nodes_of.items() if part[: len(key)] == key for n in nodes})
+            if mine:
+                inside = np.isin(view.levels[level], view.levels[level][mine])
+                within = inside if within is None else within & inside
+        return within, np.array(everything, dtype=np.int64)
+
+    def _nodes_by_part(self, row: int) -> dict[gangs.PartKey, set[int]]:
+        world = self.world
+        chains = world.signature(row).chains
+        found: dict[gangs.PartKey, set[int]] = {}
+        for slot in world.slots_of(row):
+            part = chains[int(world.slots.role[slot])].part_of(int(world.slots.ordinal[slot]))
+            found.setdefault(part, set()).add(int(world.node_index[world.slots.node[slot]]))
+        draft = world.drafts.get(row)
+        for seating, _ in draft.added if draft else ():
+            for seats in seating.seats:
+                for ordinal, node in zip(seats.ordinals, seats.nodes, strict=True):
+                    found.setdefault(chains[seats.role_index].part_of(ordinal), set()).add(node)
+        return found
+
+
+def _rules(gang: gangs.Group, key: gangs.PartKey) -> list[tuple[gangs.PartKey, Topology]]:
+    """Topology rules of the gang and of every group around a part, outermost first."""
+    rules = [((), gang.topology)]
+    group = gang
+    for depth, (name, _) in enumerate(key):
+        group = next(child for child in group.groups if child.name == name)
+        rules.append((key[: depth + 1], group.topology))
+    return rules
+
+

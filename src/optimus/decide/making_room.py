@@ -1,0 +1,377 @@
+"""Room for one asker at the least cost to others: find a set of victims, prove that it is enough, make it minimal.
+
+Two sets are tried. *Across the pool*: ask in order of preference until the asker fits. *Node by node*: free the
+nodes where a replica can be had most cheaply (one large victim beats eight small ones). Each is minimised: every
+victim whose room turns out not to be needed stays. The better set wins. Victims that fit elsewhere are moved.
+
+Everything happens in a copy of the coming room; only a complete, accepted statement reaches the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimus.decide.asks import Ask
+from optimus.decide.entitlements import Side
+from optimus.decide.placement.rooms import Room
+from optimus.decide.placement.seating import Seating
+from optimus.decide.placement.shapes import count_fits
+from optimus.decide.quotas import over_limit
+from optimus.decide.victims import OWN_QUEUE, Unit
+from optimus.decide.world import World, seating_amount
+from optimus.model.gangs import Part
+from optimus.state.arrays import Bools, Ints
+
+
+@dataclass(slots=True)
+class Statement:
+    """What has to happen so that the asker fits."""
+
+    victims: list[Unit]
+    seating: Seating
+    moves: dict[int, Seating]
+    """Victims (by workload row) that have a place elsewhere."""
+
+
+class RoomSearch:
+    """One search for one asker in one pool."""
+
+    def __init__(
+        self,
+        world: World,
+        row: int,
+        ask: Ask,
+        part: Part,
+        amount: Ints,
+        room: Room,
+        sides: Sequence[Side],
+        *,
+        within: Bools | None = None,
+    ) -> None:
+        self._world = world
+        self._queue = int(world.columns.queue[row])
+        self._part = part
+        self._amount = amount
+        self._room = room
+        self._pool = room.view.index
+        self._seater = ask.seater(room)
+        self._ask = ask
+        self._within = within
+        self._sides = sides
+        self._single = (
+            ask.shape(self._pool, part.cells[0].role_index)
+            if len(part.cells) == 1 and not part.parts and not part.topology.required and within is None
+            else None
+        )
+        """The shape, where counting is enough to know whether the asker fits."""
+        self._usable_nodes: Bools = np.zeros(room.view.size, dtype=np.bool_)
+        for cell in part.all_cells():
+            self._usable_nodes |= ask.shape(self._pool, cell.role_index).allowed
+        if within is not None:
+            self._usable_nodes &= within
+        path = world.tree.paths[self._queue]
+        self._path = {int(q) for q in path}
+        self._over = world.used_coming[path, self._pool] + amount - world.tree.limit[path, self._pool]
+        """[level, resource]: by how much limits would be broken."""
+        self._over = np.where(amount > 0, self._over, -1)
+
+    def find(self, units: list[Unit]) -> tuple[list[Unit], Seating] | None:
+        """The victims and the asker's seats; no victims when room that is coming is enough."""
+        if self._fits([]):
+            seating = self._seat()
+            if seating is not None:
+                return [], seating
+        units = [unit for unit in units if self._useful(unit)]
+        best: list[Unit] | None = None
+        for chosen in (self._across(units), self._node_by_node(units)):
+            if chosen is not None and (best is None or _price(chosen) < _price(best)):
+                best = chosen
+        if best is None:
+            return None
+        self._free(best, 1)
+        seating = self._seat()
+        if seating is None:
+            self._free(best, -1)
+            return None
+        return best, seating
+
+    def replace_victims(self, victims: list[Unit], seating: Seating) -> dict[int, Seating]:
+        """Places elsewhere for whole victims, largest first, in the room that is left after the asker has its seats."""
+        self._occupy(seating)
+        moves: dict[int, Seating] = {}
+        for unit in sorted(victims, key=lambda u: (-int(u.amount[0]), -int(u.amount[1]), self._world.spec(u.row).id)):
+            if not unit.whole or self._world.columns.started[unit.row] < 0:
+                continue
+            ask = self._world.ask(unit.row)
+            place = ask.seater(self._room).seat(ask.minimum)
+            if place is not None:
+                self._occupy(place)
+                moves[unit.row] = place
+        return moves
+
+    # -- the two sets -----------------------------------------------------------------------------------------
+
+    def _across(self, units: list[Unit]) -> list[Unit] | None:
+        allowed = self._inside_excess(units)
+        if not allowed:
+            return None
+        bundle = Bundle(allowed)
+        if not self._enough(bundle, len(allowed)):
+            return None
+        low, high = 1, len(allowed)
+        while low < high:
+            middle = (low + high) // 2
+            if self._enough(bundle, middle):
+                high = middle
+            else:
+                low = middle + 1
+        return self._minimal(allowed[:low])
+
+    def _node_by_node(self, units: list[Unit]) -> list[Unit] | None:
+        """Free the cheapest nodes first. Only where counting tells whether the asker fits."""
+        if self._single is None or len(units) < 2:
+            return None
+        chosen: list[Unit] = []
+        taken: set[int] = set()
+        excess = _Excess(self._world, self._pool, self._sides)
+        ok = True
+        while not self._fits(chosen):
+            fresh = self._cheapest_nodes(units, taken, excess)
+            if not fresh:
+                ok = False
+                break
+            for group in fresh:
+                new = [u for u in group if id(u) not in taken]
+                if not all(excess.allows(u) for u in new):
+                    continue
+                for unit in new:
+                    excess.use(unit)
+                    taken.add(id(unit))
+                self._free(new, 1)
+                chosen.extend(new)
+                if self._fits(chosen):
+                    break
+        self._free(chosen, -1)
+        return self._minimal(chosen) if ok else None
+
+    def _cheapest_nodes(self, units: list[Unit], taken: set[int], excess: _Excess) -> list[list[Unit]]:
+        """For each node where one more replica can be had: the units to ask, cheapest node first."""
+        assert self._single is not None
+        on_node: dict[int, list[Unit]] = {}
+        for unit in units:
+            if id(unit) in taken or not excess.allows(unit):
+                continue
+            for node in {place.node for place in unit.places}:
+                on_node.setdefault(node, []).append(unit)
+        nodes = np.array(sorted(on_node), dtype=np.int64)
+        if not len(nodes):
+            return []
+        position = {int(node): i for i, node in enumerate(nodes)}
+        scalars, gpus = self._room.scalars[nodes], self._room.gpus[nodes]
+        activity = self._room.activity[nodes]
+        before = count_fits(self._single, scalars, gpus, activity, nodes)
+        asked: list[list[Unit]] = [[] for _ in nodes]
+        done = np.zeros(len(nodes), dtype=np.bool_)
+        for turn in range(max(len(members) for members in on_node.values())):
+            changed = []
+            for node, members in on_node.items():
+                i = position[node]
+                if done[i] or turn >= len(members):
+                    continue
+                unit = members[turn]
+                asked[i].append(unit)
+                for place in unit.places:
+                    if place.node == node:
+                        scalars[i] += place.scalars
+                        for device in place.devices:
+                            gpus[i, device] += place.milli
+                changed.append(i)
+            if not changed:
+                break
+            at = np.array(changed, dtype=np.int64)
+            fits = count_fits(self._single, scalars[at], gpus[at], activity[at], nodes[at])
+            done[at] = fits > before[at]
+        able = [i for i in range(len(nodes)) if done[i]]
+        groups = [self._needed_here(int(nodes[i]), asked[i]) for i in able]
+        return sorted(groups, key=_price)
+
+    def _needed_here(self, node: int, asked: list[Unit]) -> list[Unit]:
+        """Without those on the node that are not needed for one more replica."""
+        if len(asked) < 2:
+            return asked
+        assert self._single is not None
+        at = np.array([node], dtype=np.int64)
+        before = int(self._room.fits(self._single)[node])
+        kept = list(asked)
+        for unit in reversed(asked[:-1]):
+            rest = [u for u in kept if u is not unit]
+            scalars, gpus = self._room.scalars[at].copy(), self._room.gpus[at].copy()
+            for each in rest:
+                for place in each.places:
+                    if place.node == node:
+                        scalars[0] += place.scalars
+                        for device in place.devices:
+                            gpus[0, device] += place.milli
+            if int(count_fits(self._single, scalars, gpus, self._room.activity[at], at)[0]) > before:
+                kept = rest
+        return kept
+
+    def _inside_excess(self, units: list[Unit]) -> list[Unit]:
+        """Units in order, as long as their side is above its bound before each step."""
+        excess = _Excess(self._world, self._pool, self._sides)
+        allowed = []
+        for unit in units:
+            if excess.allows(unit):
+                excess.use(unit)
+                allowed.append(unit)
+        return allowed
+
+    def _minimal(self, chosen: list[Unit]) -> list[Unit] | None:
+        """Drop every unit that is not needed, the most precious first. None if the set is not enough after all."""
+        chosen = _closed(chosen)
+        bundle = Bundle(chosen)
+        bundle.free(self._room, len(chosen), 1)
+        kept = list(chosen)
+        if not self._fits(kept):
+            bundle.free(self._room, len(chosen), -1)
+            return None
+        for unit in sorted(chosen, key=_worth, reverse=True):
+            if any(other.after is unit for other in kept):
+                continue
+            self._free([unit], -1)
+            rest = [u for u in kept if u is not unit]
+            if self._fits(rest):
+                kept = rest
+            else:
+                self._free([unit], 1)
+        self._free(kept, -1)
+        return kept
+
+    # -- does it fit ------------------------------------------------------------------------------------------
+
+    def _enough(self, bundle: Bundle, count: int) -> bool:
+        """Whether the first so many units are enough."""
+        bundle.free(self._room, count, 1)
+        fits = self._fits(bundle.units[:count])
+        bundle.free(self._room, count, -1)
+        return fits
+
+    def _fits(self, freed: list[Unit]) -> bool:
+        """With the given units already freed in the room."""
+        if not self._limits_hold(freed):
+            return False
+        if self._single is not None:
+            return int(self._room.fits(self._single).sum()) >= len(self._part.cells[0].ordinals)
+        if not self._world.tries.use():
+            return False
+        return self._seat() is not None
+
+    def _seat(self) -> Seating | None:
+        return self._seater.seat(self._part, within=self._within)
+
+    def _limits_hold(self, freed: list[Unit]) -> bool:
+        if (self._over <= 0).all():
+            return True
+        over = self._over.copy()
+        paths = self._world.tree.paths
+        own = [int(q) for q in paths[self._queue]]
+        for unit in freed:
+            queue = int(self._world.columns.queue[unit.row])
+            above = {int(q) for q in paths[queue]} if queue >= 0 else set()
+            for level, q in enumerate(own):
+                if q in above:
+                    over[level] -= unit.amount
+        return bool((over <= 0).all())
+
+    def _useful(self, unit: Unit) -> bool:
+        """Units on nodes the asker cannot use help only where a limit of a common queue is full."""
+        if any(self._usable_nodes[place.node] for place in unit.places):
+            return True
+        queue = int(self._world.columns.queue[unit.row])
+        return queue >= 0 and not self._path.isdisjoint(self._world.tree.paths[queue].tolist())
+
+    def _free(self, units: list[Unit], sign: int) -> None:
+        for unit in units:
+            for place in unit.places:
+                self._room.take(place.node, -sign * place.scalars, place.devices, -sign * place.milli)
+
+    def _occupy(self, seating: Seating) -> None:
+        for seats in seating.seats:
+            for node, devices, milli in zip(seats.nodes, seats.devices, seats.milli, strict=True):
+                self._room.take(node, seats.shape.scalars, devices, milli)
+
+
+class Bundle:
+    """The places of many units as arrays, so that a prefix of them can be freed at once."""
+
+    def __init__(self, units: list[Unit]) -> None:
+        self.units = units
+        places = [place for unit in units for place in unit.places]
+        self._place_end = np.cumsum([len(unit.places) for unit in units])
+        self._nodes = np.array([place.node for place in places], dtype=np.int64)
+        self._scalars = np.array([place.scalars for place in places], dtype=np.int64)
+        self._device_end = np.cumsum([sum(len(place.devices) for place in unit.places) for unit in units])
+        self._device_nodes = np.array([p.node for p in places for _ in p.devices], dtype=np.int64)
+        self._devices = np.array([device for p in places for device in p.devices], dtype=np.int64)
+        self._milli = np.array([p.milli for p in places for _ in p.devices], dtype=np.int64)
+
+    def free(self, room: Room, count: int, sign: int) -> None:
+        end, device_end = int(self._place_end[count - 1]), int(self._device_end[count - 1])
+        nodes = self._nodes[:end]
+        np.add.at(room.scalars, nodes, sign * self._scalars[:end])
+        at = (self._device_nodes[:device_end], self._devices[:device_end])
+        np.add.at(room.gpus, at, sign * self._milli[:device_end])
+        room.touched(np.unique(nodes))
+
+
+class _Excess:
+    """How much each side still has above its bound, while units are being asked for."""
+
+    def __init__(self, world: World, pool: int, sides: Sequence[Side]) -> None:
+        self._world = world
+        self._left = [world.used_coming[side.queue, pool] - side.bound for side in sides]
+
+    def allows(self, unit: Unit) -> bool:
+        if unit.side == OWN_QUEUE:
+            return True
+        left = self._left[unit.side]
+        return any(left[c] > 0 for c in self._world.ordering_columns(unit.amount))
+
+    def use(self, unit: Unit) -> None:
+        if unit.side != OWN_QUEUE:
+            self._left[unit.side] = self._left[unit.side] - unit.amount
+
+
+def _closed(units: list[Unit]) -> list[Unit]:
+    """With every surplus step that must go before one of them; a whole workload needs no steps of its own."""
+    whole = {unit.row for unit in units if unit.whole}
+    found: dict[int, Unit] = {}
+    for unit in units:
+        each: Unit | None = unit
+        while each is not None:
+            if each.whole or each.row not in whole:
+                found.setdefault(id(each), each)
+            each = each.after
+    return list(found.values())
+
+
+def _worth(unit: Unit) -> tuple[int, bool, int, int, int]:
+    return (unit.tier, unit.whole, unit.priority, unit.cost, int(unit.amount[0]))
+
+
+def _price(units: list[Unit]) -> tuple[int, bool, int, int, int]:
+    """Of a set: its worst tier, whether whole workloads go, the highest priority among them, and what it costs in all."""
+    return (
+        max(unit.tier for unit in units),
+        any(unit.whole for unit in units),
+        max((unit.priority for unit in units if unit.whole), default=0),
+        sum(unit.cost for unit in units),
+        len(units),
+    )
+
+
+def limits_allow(world: World, queue: int, pool: int, seating: Seating) -> bool:
+    return over_limit(world, queue, pool, seating_amount(seating, world.used_now.shape[2]), now=False) is None

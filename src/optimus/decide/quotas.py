@@ -1,0 +1,141 @@
+"""What queues allow: limits at every level, and the guarantee for work that may never be preempted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optimus.decide.world import World
+from optimus.model.queues import QueueState
+from optimus.model.reasons import Code, Reason, reason
+from optimus.model.units import format_duration_ms, format_gpu, format_resource
+from optimus.model.workloads import WorkloadClass
+from optimus.state.arrays import Bools, Ints
+from optimus.state.resources import GPU_COLUMN
+
+
+def standing_refusal(world: World, row: int) -> Reason | None:
+    """Why this workload cannot be considered at all, whatever room there is."""
+    spec = world.spec(row)
+    queue = int(world.columns.queue[row])
+    tree = world.tree
+    if spec.suspended:
+        return reason(Code.SUSPENDED)
+    if queue < 0:
+        problem = tree.problems.get(spec.queue)
+        if problem is None:
+            return reason(Code.NO_SUCH_QUEUE, queue=spec.queue)
+        return reason(Code.QUEUE_INVALID, queue=spec.queue, problem=problem)
+    if not tree.is_leaf(queue):
+        below = ", ".join(tree.queues[q].name for q in tree.children[queue])
+        return reason(Code.QUEUE_NOT_LEAF, queue=spec.queue, children=below)
+    for above in tree.paths[queue]:
+        entry = tree.queues[above]
+        if entry.state is not QueueState.OPEN:
+            return reason(Code.QUEUE_STOPPED, queue=entry.name, state=entry.state.value)
+        if entry.namespaces and spec.namespace not in entry.namespaces:
+            return reason(Code.NAMESPACE_NOT_ALLOWED, namespace=spec.namespace, queue=entry.name)
+        refusal = _policy_refusal(world, row, int(above), spec.workload_class)
+        if refusal is not None:
+            return refusal
+    ask = world.ask(row)
+    if not ask.pools:
+        return reason(Code.NO_SUCH_POOL, pool=ask.unknown_pool or "any")
+    retry_at = int(world.columns.retry_at[row])
+    if retry_at > world.now_ms:
+        failure = world.table.failures.get(row, "unknown failure")
+        return reason(Code.BACKING_OFF, failure=failure, at=retry_at)
+    return None
+
+
+def _policy_refusal(world: World, row: int, queue: int, workload_class: WorkloadClass) -> Reason | None:
+    entry = world.tree.queues[queue]
+    policy = entry.policy
+    if policy.allowed_classes and workload_class not in policy.allowed_classes:
+        return reason(Code.CLASS_NOT_ALLOWED, queue=entry.name, workload_class=workload_class.value)
+    if policy.max_gpu_milli_per_workload is not None:
+        ask = world.ask(row)
+        asked = min((int(ask.least_amount(p)[GPU_COLUMN]) for p in ask.pools), default=0)
+        if asked > policy.max_gpu_milli_per_workload:
+            allowed = format_gpu(policy.max_gpu_milli_per_workload)
+            return reason(Code.TOO_LARGE_FOR_QUEUE, asked=format_gpu(asked), queue=entry.name, allowed=allowed)
+    return None
+
+
+def largest_amount(world: World, row: int) -> int | None:
+    """GPU thousandths a workload may grow to in its queue; None without such a rule."""
+    queue = int(world.columns.queue[row])
+    rules = [world.tree.queues[q].policy.max_gpu_milli_per_workload for q in world.tree.paths[queue]]
+    return min((rule for rule in rules if rule is not None), default=None)
+
+
+def over_limit(world: World, queue: int, pool: int, amount: Ints, *, now: bool = True) -> Reason | None:
+    """The first queue, from the workload's own upwards, whose limit the amount would break.
+
+    What is leaving still counts until it has left (`now`); a promise counts only what will be there."""
+    path = world.tree.paths[queue]
+    limit = world.tree.limit[path, pool]
+    asked = amount > 0
+    used = world.used_coming[path, pool]
+    if now:
+        used = np.maximum(used, world.used_now[path, pool])
+    broken = (used + amount > limit) & asked
+    if not broken.any():
+        return None
+    level, resource = (int(x) for x in np.argwhere(broken)[0])
+    name = world.snapshot.resources.names[resource]
+    return reason(
+        Code.OVER_LIMIT,
+        queue=world.tree.queues[path[level]].name,
+        pool=world.boards[pool].view.pool.name,
+        resource=name,
+        limit=format_resource(name, int(limit[level, resource])),
+        used=format_resource(name, int(used[level, resource])),
+        asked=format_resource(name, int(amount[resource])),
+    )
+
+
+def over_guarantee(world: World, queue: int, pool: int, amount: Ints) -> Reason | None:
+    """Work that may never be preempted must stay inside the guarantee at every level that names one.
+
+    The workload's own queue must name one for what it is measured by; a queue above that names nothing says nothing."""
+    if not amount.any():
+        return None
+    path = world.tree.paths[queue]
+    binding = bound_columns(world, queue, pool, amount)
+    guarantee = world.tree.guarantee[path, pool]
+    used = world.fixed[path, pool]
+    broken = (used + amount > guarantee) & binding
+    if not broken.any():
+        return None
+    level, resource = (int(x) for x in np.argwhere(broken)[0])
+    name = world.snapshot.resources.names[resource]
+    return reason(
+        Code.GUARANTEE_FULL,
+        queue=world.tree.queues[path[level]].name,
+        pool=world.boards[pool].view.pool.name,
+        resource=name,
+        guarantee=format_resource(name, int(guarantee[level, resource])),
+        used=format_resource(name, int(used[level, resource])),
+        asked=format_resource(name, int(amount[resource])),
+    )
+
+
+def bound_columns(world: World, queue: int, pool: int, amount: Ints) -> Bools:
+    """[level, resource] where a guarantee binds work of this amount."""
+    path = world.tree.paths[queue]
+    binding = world.tree.named[path, pool].copy()
+    for column in world.ordering_columns(amount):
+        if not binding[0].any() or column == GPU_COLUMN or column > 2:
+            binding[0, column] = True
+    return binding & (amount > 0)
+
+
+def waited_too_long(world: World, row: int) -> Reason | None:
+    """The queue's own word on waiting, nearest queue first."""
+    queue = int(world.columns.queue[row])
+    waited = world.now_ms - int(world.columns.submitted[row])
+    for above in world.tree.paths[queue]:
+        entry = world.tree.queues[above]
+        if entry.policy.max_wait_ms is not None and waited >= entry.policy.max_wait_ms:
+            return reason(Code.WAITED_TOO_LONG, allowed=format_duration_ms(entry.policy.max_wait_ms), queue=entry.name)
+    return None

@@ -1,0 +1,200 @@
+"""Release: work that must not go on holding room, whoever else may want it.
+
+Ran too long, idle too long, its queue is drained or above a lowered limit, a gang below its minimum without
+replacement, holds that were never taken. And promises whose room has come free: those start.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optimus.decide.durations import elapsed_ms
+from optimus.decide.shares import Shares
+from optimus.decide.victims import HoldingsCache, shedding_units
+from optimus.decide.world import NEVER_TAKEN, World
+from optimus.model.queues import QueuePolicy, QueueState
+from optimus.model.reasons import Code, Reason, reason
+from optimus.model.slots import Phase
+from optimus.model.units import format_duration_ms, format_resource
+from optimus.model.workloads import OnLoss
+from optimus.state.arrays import Ints
+
+
+def release(world: World, shares: Shares) -> None:
+    columns = world.columns
+    alive = columns.view("alive") > 0
+    holding = alive & (columns.view("held") + columns.view("promised") > 0)
+    for row in _by_name(world, np.flatnonzero(holding & _suspect(world))):
+        cause, final = _must_stop(world, row)
+        if cause is not None:
+            world.evict(row, cause, final=final)
+    _drop_expired_holds(world)
+    _obey_lowered_limits(world, shares)
+
+
+def keep_promises(world: World) -> None:
+    """Start what was promised room, where the room is free by now."""
+    columns = world.columns
+    for row in _by_name(world, np.flatnonzero((columns.view("promised") > 0) & (columns.view("alive") > 0))):
+        slots = [slot for slot in world.slots_of(row) if world.slots.promised[slot]]
+        moving_away = bool(world.table.leaving[row])
+        if not slots or moving_away or not _room_is_free(world, slots):
+            continue
+        world.keep_promise(row, slots, grows=columns.held[row] > 0)
+
+
+def _suspect(world: World) -> np.ndarray:
+    """Rows worth a look: a queue with time rules or not open, an own time rule, or a gang that lost replicas."""
+    columns = world.columns
+    strict = [
+        q
+        for q in range(len(world.tree.queues))
+        if any(
+            world.tree.queues[above].state is QueueState.DRAINING
+            or world.tree.queues[above].policy.max_runtime_ms is not None
+            or world.tree.queues[above].policy.idle_timeout_ms is not None
+            for above in world.tree.paths[q]
+        )
+    ]
+    suspect = np.isin(columns.view("queue"), strict) | (columns.view("lost_since") >= 0) | (columns.view("suspended") > 0)
+    return suspect | (columns.view("max_runtime") >= 0)
+
+
+def _must_stop(world: World, row: int) -> tuple[Reason | None, bool]:
+    """Why the workload has to stop now, and whether for good."""
+    spec, columns = world.spec(row), world.columns
+    queue = int(columns.queue[row])
+    entries = [world.tree.queues[q] for q in world.tree.paths[queue]] if queue >= 0 else []
+    if spec.suspended:
+        return reason(Code.SUSPENDED), False
+    draining = next((e for e in entries if e.state is QueueState.DRAINING), None)
+    if draining is not None and columns.preemptible[row] != NEVER_TAKEN:
+        return reason(Code.QUEUE_DRAINING, queue=draining.name), False
+    allowed = [p.max_runtime_ms for p in (e.policy for e in entries) if p.max_runtime_ms is not None]
+    if spec.max_runtime_ms is not None:
+        allowed.append(spec.max_runtime_ms)
+    if allowed and elapsed_ms(world, row) >= min(allowed):
+        return reason(Code.RAN_TOO_LONG, allowed=format_duration_ms(min(allowed))), True
+    idle = _idle(world, row, [(e.name, e.policy) for e in entries])
+    if idle is not None:
+        return idle, True
+    return _below_minimum(world, row), False
+
+
+def _idle(world: World, row: int, entries: list[tuple[str, QueuePolicy]]) -> Reason | None:
+    busy_at, started = int(world.columns.busy_at[row]), int(world.columns.started[row])
+    if busy_at < 0 or started < 0:
+        return None  # never told: not known to be idle
+    idle_ms = world.now_ms - max(busy_at, started)
+    for name, policy in entries:
+        if policy.idle_timeout_ms is not None and idle_ms >= policy.idle_timeout_ms:
+            allowed = format_duration_ms(policy.idle_timeout_ms)
+            return reason(Code.IDLE, idle=format_duration_ms(idle_ms), queue=name, allowed=allowed)
+    return None
+
+
+def _below_minimum(world: World, row: int) -> Reason | None:
+    """A gang that lost replicas waits for replacements as long as its grace lasts."""
+    columns, spec = world.columns, world.spec(row)
+    lost_since = int(columns.lost_since[row])
+    if lost_since < 0 or columns.held[row] >= columns.minimum[row]:
+        return None
+    if spec.on_loss is OnLoss.REPLACE and world.now_ms - lost_since < spec.loss_grace_ms:
+        return None
+    return reason(Code.BELOW_MINIMUM, running=int(columns.held[row]), minimum=int(columns.minimum[row]))
+
+
+def _drop_expired_holds(world: World) -> None:
+    slots = world.slots
+    until = slots.view("until")
+    expired = np.flatnonzero((slots.view("phase") == Phase.HELD) & (until >= 0) & (until <= world.now_ms))
+    by_row: dict[int, list[int]] = {}
+    for slot in expired:
+        by_row.setdefault(int(slots.workload[slot]), []).append(int(slot))
+    for row in _by_name(world, np.array(list(by_row), dtype=np.int64)):
+        mine = [slot for slot in by_row[row] if slot in set(world.slots_of(row))]
+        promised = [slot for slot in mine if slots.promised[slot]]
+        if promised and _room_is_free(world, promised) and not world.table.leaving[row]:
+            continue  # its room has just come free: the promise is kept in this very cycle
+        if mine:
+            held = format_duration_ms(world.settings.hold_ms)
+            world.drop(row, sorted(mine, key=lambda s: (slots.role[s], slots.ordinal[s])), reason(Code.HOLD_EXPIRED, held=held))
+
+
+def _obey_lowered_limits(world: World, shares: Shares) -> None:
+    """A queue above its limit gives up work, in the usual order of victims, until it is inside."""
+    tree = world.tree
+    for queue in reversed(tree.top_down()[1:]):
+        for pool in range(world.used_coming.shape[1]):
+            over = world.used_coming[queue, pool] - tree.limit[queue, pool]
+            if (over <= 0).all():
+                continue
+            _shed(world, shares, queue, pool, over)
+
+
+def _shed(world: World, shares: Shares, queue: int, pool: int, over: Ints) -> None:
+    inside = np.full(len(tree_queues := world.tree.queues), -1, dtype=np.int64)
+    for q in range(len(tree_queues)):
+        if queue in world.tree.paths[q]:
+            inside[q] = 0
+    units = shedding_units(world, shares, HoldingsCache(world), pool, inside)
+    resource = int(np.flatnonzero(over > 0)[0])
+    name = world.snapshot.resources.names[resource]
+    cause = reason(
+        Code.LIMIT_LOWERED,
+        queue=world.tree.queues[queue].name,
+        pool=world.boards[pool].view.pool.name,
+        resource=name,
+        limit=format_resource(name, int(world.tree.limit[queue, pool, resource])),
+    )
+    stopped: set[int] = set()
+    shrunk: dict[int, list[int]] = {}
+    left = over.copy()
+    for unit in units:
+        helps = ((unit.amount > 0) & (left > 0)).any()
+        if not helps:
+            continue
+        left = left - unit.amount
+        if unit.whole:
+            stopped.add(unit.row)
+        else:
+            shrunk.setdefault(unit.row, []).extend(unit.slots or ())
+        if (left <= 0).all():
+            break
+    for row, slots in shrunk.items():
+        if row not in stopped:
+            world.shrink(row, slots, cause)
+    for row in _by_name(world, np.array(sorted(stopped), dtype=np.int64)):
+        world.evict(row, cause)
+
+
+def _room_is_free(world: World, slots: list[int]) -> bool:
+    """Whether promised slots, and the queues they count in, have their room by now."""
+    pool = world.pool_of_slot(slots[0])
+    board = world.boards[pool]
+    need_scalars: dict[int, Ints] = {}
+    need_gpus: dict[tuple[int, int], int] = {}
+    total = np.zeros(world.used_now.shape[2], dtype=np.int64)
+    for slot in slots:
+        node = int(world.node_index[world.slots.node[slot]])
+        if not board.view.usable[node]:
+            return False
+        amount = world.slots.amount[slot]
+        total += amount
+        need_scalars[node] = need_scalars.get(node, 0) + amount[1:]
+        for device in world.snapshot.slots.devices[slot]:
+            need_gpus[(node, device)] = need_gpus.get((node, device), 0) + int(world.slots.milli[slot])
+    if not all((board.now.scalars[n] >= need)[need > 0].all() for n, need in need_scalars.items()):
+        return False
+    if not all(board.now.gpus[at] >= milli for at, milli in need_gpus.items()):
+        return False
+    queue = int(world.columns.queue[world.slots.workload[slots[0]]])
+    if queue < 0:
+        return False
+    path = world.tree.paths[queue]
+    return not ((world.used_now[path, pool] + total > world.tree.limit[path, pool]) & (total > 0)).any()
+
+
+def _by_name(world: World, rows: Ints) -> list[int]:
+    return sorted((int(row) for row in rows), key=lambda row: world.spec(row).id)
+

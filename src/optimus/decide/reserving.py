@@ -1,0 +1,114 @@
+"""Reserve and backfill: the first workload that waits for capacity gets a time, and later work may not push it back.
+
+The earliest time is found by letting running work end as predicted (`durations`), in order, until the workload fits.
+What is free at that time without its seats is the *shadow*; work that would still run then must fit into it too.
+Only work inside its share reserves, and a reservation yields to work inside its guarantee.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optimus.decide.asks import Ask
+from optimus.decide.boards import Board, Ledger
+from optimus.decide.durations import end_ms
+from optimus.decide.placement.rooms import Room
+from optimus.decide.placement.seating import Seating
+from optimus.decide.world import World
+from optimus.model.plans import Reservation
+from optimus.model.slots import Phase
+from optimus.state.arrays import Ints
+
+
+class Releases:
+    """Room that running work of one pool gives back, by the time it is expected to end."""
+
+    def __init__(self, world: World, pool: int) -> None:
+        self._world = world
+        slots = world.slots
+        view = world.boards[pool].view
+        phase = slots.view("phase")
+        mine = np.flatnonzero(
+            (phase >= Phase.HELD) & (phase < Phase.RELEASING) & (world.snapshot.node_pool[slots.view("node")] == pool)
+        )
+        ends: list[int] = []
+        nodes: list[int] = []
+        scalars: list[Ints] = []
+        devices: list[tuple[int, ...]] = []
+        milli: list[int] = []
+        end_of: dict[int, int] = {}
+        for slot in mine:
+            row = int(slots.workload[slot])
+            draft = world.drafts.get(row)
+            if draft is not None and int(slot) in draft.removed:
+                continue
+            if row not in end_of:
+                end_of[row] = end_ms(world, row)
+            ends.append(end_of[row])
+            nodes.append(int(world.node_index[slots.node[slot]]))
+            scalars.append(slots.amount[slot, 1:])
+            devices.append(world.snapshot.slots.devices[slot])
+            milli.append(int(slots.milli[slot]))
+        for row, draft in world.drafts.items():
+            for seating, _ in draft.added:
+                if seating.pool != pool:
+                    continue
+                for seats in seating.seats:
+                    ends.extend([end_ms(world, row)] * len(seats.nodes))
+                    nodes.extend(seats.nodes)
+                    scalars.extend([seats.shape.scalars] * len(seats.nodes))
+                    devices.extend(seats.devices)
+                    milli.extend(seats.milli)
+        order = sorted(range(len(ends)), key=lambda i: (ends[i], nodes[i], devices[i]))
+        self.ends = np.array([ends[i] for i in order], dtype=np.int64)
+        self._nodes = np.array([nodes[i] for i in order], dtype=np.int64)
+        width = view.capacity_scalars.shape[1]
+        self._scalars = np.array([scalars[i] for i in order], dtype=np.int64).reshape(-1, width)
+        self._device_counts = np.cumsum([len(devices[i]) for i in order])
+        self._device_nodes = np.array([nodes[i] for i in order for _ in devices[i]], dtype=np.int64)
+        self._devices = np.array([d for i in order for d in devices[i]], dtype=np.int64)
+        self._milli = np.array([milli[i] for i in order for _ in devices[i]], dtype=np.int64)
+
+    def times(self) -> list[int]:
+        return [int(t) for t in np.unique(self.ends)]
+
+    def ledger_at(self, board: Board, at_ms: int) -> Ledger:
+        """What is free at that time, if everything ends as predicted and nothing new starts."""
+        ledger = board.coming.copy()
+        count = int(np.searchsorted(self.ends, at_ms, side="right"))
+        if count:
+            np.add.at(ledger.scalars, self._nodes[:count], self._scalars[:count])
+            entries = int(self._device_counts[count - 1])
+            at = (self._device_nodes[:entries], self._devices[:entries])
+            np.add.at(ledger.gpus, at, self._milli[:entries])
+        return ledger
+
+
+def reserve(world: World, row: int, ask: Ask, pool: int) -> Reservation | None:
+    """Give the workload a time in this pool and cast its shadow. None if it fits at no time we can see."""
+    board = world.boards[pool]
+    releases = Releases(world, pool)
+    times = releases.times()
+    low, high = 0, len(times) - 1
+    found: tuple[int, Seating, Ledger] | None = None
+    while low <= high:
+        middle = (low + high) // 2
+        ledger = releases.ledger_at(board, times[middle])
+        room = Room(board.view, ledger.scalars, ledger.gpus, board.activity, world.scorer.score)
+        seating = ask.seater(room).seat(ask.minimum)
+        if seating is not None:
+            found = (times[middle], seating, ledger)
+            high = middle - 1
+        else:
+            low = middle + 1
+    if found is None:
+        return None
+    at_ms, seating, ledger = found
+    for seats in seating.seats:
+        for node, devices, milli in zip(seats.nodes, seats.devices, seats.milli, strict=True):
+            ledger.scalars[node] -= seats.shape.scalars
+            for device in devices:
+                ledger.gpus[node, device] -= milli
+    board.cast_shadow(ledger, at_ms)
+    names = tuple(sorted({board.view.nodes[node].name for node in seating.nodes()}))
+    return Reservation(world.spec(row).id, board.view.pool.name, at_ms, names)

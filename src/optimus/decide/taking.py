@@ -1,0 +1,236 @@
+"""Taking room: reclaim for queues inside their share, preempt by priority inside a queue, consolidate by moving.
+
+All three end the same way: a statement is turned into actions. Victims are evicted, shrunk or moved, and the room is
+promised to the asker until it can start; nobody slips in between.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optimus.decide.asks import Ask
+from optimus.decide.entitlements import Entitlement, entitlement, is_guaranteed
+from optimus.decide.holdings import places_of
+from optimus.decide.making_room import RoomSearch
+from optimus.decide.placement.seating import Seating
+from optimus.decide.quotas import over_guarantee, over_limit
+from optimus.decide.shares import Shares
+from optimus.decide.victims import OWN_QUEUE, HoldingsCache, Unit, candidates
+from optimus.decide.world import NEVER_TAKEN, World, seating_amount
+from optimus.model.gangs import Part
+from optimus.model.reasons import Code, Reason, reason
+from optimus.state.arrays import Bools, Ints
+from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
+from optimus.state.workload_table import size_milli
+
+DEFAULT_HORIZON_MS = 3_600_000
+
+
+class Taker:
+    """Makes room for workloads that found none."""
+
+    def __init__(self, world: World, shares: Shares) -> None:
+        self.world = world
+        self.shares = shares
+        self.searches = world.budget.victim_searches
+        self.cache = HoldingsCache(world)
+        self._hopeless: dict[tuple[object, ...], int] = {}
+
+    def take_back(self, row: int, pool: int) -> bool:
+        """Reclaim and preempt for a workload that waits. True if its room is promised (or it started)."""
+        ask = self.world.ask(row)
+        amount = ask.least_amount(pool)
+        key = ("take", int(self.world.columns.queue[row]), int(self.world.columns.priority[row]), id(ask), pool)
+        if self._is_hopeless(key) or not self._may_search():
+            return False
+        if self._search(row, pool, ask, ask.minimum, amount, whole=True, grows=False, within=None):
+            return True
+        self._hopeless[key] = self.world.acted()
+        return False
+
+    def take_surplus(self, row: int, pool: int, step: Part, amount: Ints, within: Bools | None) -> bool:
+        """Let an elastic workload grow inside its share at the cost of others' surplus above theirs."""
+        if not self._may_search():
+            return False
+        ask = self.world.ask(row)
+        return self._search(row, pool, ask, step, amount, whole=False, grows=True, within=within)
+
+    def consolidate(self, row: int, pool: int) -> bool:
+        """Move checkpointable work so that scattered room becomes room for this workload; nobody is lost."""
+        world, ask = self.world, self.world.ask(row)
+        key = ("move", id(ask), pool)
+        queue = int(world.columns.queue[row])
+        amount = ask.least_amount(pool)
+        if not world.settings.consolidation or self._is_hopeless(key) or not self._may_search():
+            return False
+        board = world.boards[pool]
+        if over_limit(world, queue, pool, amount) is not None:
+            return False
+        free = np.maximum(board.promising.gpus, 0).sum(), np.maximum(board.promising.scalars, 0).sum(axis=0)
+        if amount[GPU_COLUMN] > free[0] or (amount[1:] > free[1]).any():
+            return False
+        room = board.room_to_promise(beside_reservation=not is_guaranteed(world, queue, pool, amount))
+        search = RoomSearch(world, row, ask, ask.minimum, amount, room, ())
+        found = search.find(self._movable(pool))
+        if found is not None:
+            victims, seating = found
+            moves = search.replace_victims(victims, seating)
+            if len(moves) == len(victims) and self._worth_it(row, amount, victims):
+                if victims:
+                    self._state(row, victims, seating, moves, grows=False, moving=True)
+                else:
+                    self._promise(row, seating, [], grows=False)
+                return True
+        self._hopeless[key] = world.acted()
+        return False
+
+    # -- searching --------------------------------------------------------------------------------------------
+
+    def _search(
+        self, row: int, pool: int, ask: Ask, part: Part, amount: Ints, *, whole: bool, grows: bool, within: Bools | None
+    ) -> bool:
+        world = self.world
+        queue = int(world.columns.queue[row])
+        fixed = world.fixed_amount(row, pool) if not grows else amount * (world.columns.preemptible[row] == NEVER_TAKEN)
+        if over_guarantee(world, queue, pool, fixed) is not None:
+            return False
+        entitled = entitlement(world, self.shares, queue, pool, amount)
+        units = candidates(world, self.shares, self.cache, row, pool, entitled, whole=whole)
+        if grows:
+            units = [unit for unit in units if unit.side != OWN_QUEUE and self._stays_above(unit, entitled, pool)]
+        guaranteed = is_guaranteed(world, queue, pool, amount)
+        room = world.boards[pool].room_to_promise(beside_reservation=not guaranteed)
+        search = RoomSearch(world, row, ask, part, amount, room, entitled.sides, within=within)
+        found = search.find(units)
+        if found is None:
+            return False
+        victims, seating = found
+        if not victims:
+            if grows:
+                return False  # growth waits for room that is coming, it does not hold it
+            self._promise(row, seating, [], grows=False)
+            return True
+        moves = search.replace_victims(victims, seating)
+        self._state(row, victims, seating, moves, grows=grows, entitled=entitled)
+        return True
+
+    def _stays_above(self, unit: Unit, entitled: Entitlement, pool: int) -> bool:
+        """Growth takes only what leaves the other side at its share or above: else the two would swap for ever."""
+        side = entitled.sides[unit.side]
+        after = self.world.used_coming[side.queue, pool] - unit.amount
+        return all(after[c] >= self.shares.share[side.queue, pool, c] for c in self.world.ordering_columns(unit.amount))
+
+    def _movable(self, pool: int) -> list[Unit]:
+        world = self.world
+        holdings, _, _ = self.cache.get(pool)
+        units = []
+        for i, row in enumerate(holdings.rows):
+            started = int(holdings.started[i])
+            if started < 0 or holdings.kind[i] == NEVER_TAKEN or row in world.drafts or holdings.queue[i] < 0:
+                continue
+            spec = world.spec(int(row))
+            if spec.checkpoint is None or (holdings.amount[i] != holdings.least[i]).any():
+                continue
+            policies = [world.tree.queues[q].policy for q in world.tree.paths[int(holdings.queue[i])]]
+            needed = next((p.min_runtime_before_preempt_ms for p in policies if p.min_runtime_before_preempt_ms), 0)
+            if world.now_ms - started < needed:
+                continue
+            cost = int(holdings.cost[i])
+            places = places_of(world, int(row))
+            units.append(Unit(int(row), None, OWN_QUEUE, holdings.amount[i], 0, 0, cost, places))
+        units.sort(key=lambda unit: (unit.cost, int(unit.amount[GPU_COLUMN]), world.spec(unit.row).id))
+        return units
+
+    def _worth_it(self, row: int, amount: Ints, victims: list[Unit]) -> bool:
+        expected = int(self.world.columns.expected[row])
+        horizon = expected if expected > 0 else DEFAULT_HORIZON_MS
+        gain = size_milli(int(amount[GPU_COLUMN]), int(amount[CPU_COLUMN])) * horizon
+        return gain >= self.world.settings.consolidation_payback * sum(unit.cost for unit in victims)
+
+    def _may_search(self) -> bool:
+        if self.searches <= 0:
+            self.world.unreached.add("victims")
+            return False
+        self.searches -= 1
+        return True
+
+    def _is_hopeless(self, key: tuple[object, ...]) -> bool:
+        """The same question was answered with no, and nothing has happened since."""
+        return self._hopeless.get(key) == self.world.acted()
+
+    # -- acting -----------------------------------------------------------------------------------------------
+
+    def _state(
+        self,
+        row: int,
+        victims: list[Unit],
+        seating: Seating,
+        moves: dict[int, Seating],
+        *,
+        grows: bool,
+        entitled: Entitlement | None = None,
+        moving: bool = False,
+    ) -> None:
+        """Turn a statement into actions: who leaves, who moves, and for whom."""
+        world = self.world
+        asker = world.spec(row)
+        whole = {unit.row: unit for unit in victims if unit.whole}
+        shrunk: dict[int, list[int]] = {}
+        for unit in victims:
+            if not unit.whole and unit.row not in whole:
+                shrunk.setdefault(unit.row, []).extend(unit.slots or ())
+        leaving = []
+        grace = 0
+        for victim, slots in shrunk.items():
+            cause = reason(Code.SHRUNK, replicas=len(slots), beneficiary=asker.id)
+            world.shrink(victim, slots, cause, asker.id)
+            leaving.append(victim)
+        for victim, unit in whole.items():
+            moved = victim in moves
+            cause = self._cause(row, unit, entitled) if not moved else reason(Code.MOVED, beneficiary=asker.id)
+            world.evict(victim, cause, beneficiary=asker.id, moved=moved)
+            leaving.append(victim)
+        names = []
+        for victim in leaving:
+            spec = world.spec(victim)
+            if world.columns.started[victim] >= 0:
+                names.append(spec.id)
+                grace = max(grace, spec.checkpoint.grace_ms if spec.checkpoint else 0)
+        self._promise(row, seating, names, grows=grows, grace_ms=grace)
+        for victim, place in moves.items():
+            until = world.now_ms + grace + world.settings.hold_ms
+            world.promise(victim, place, until, [world.spec(victim).id])
+
+    def _promise(self, row: int, seating: Seating, names: list[str], *, grows: bool, grace_ms: int = 0) -> None:
+        """Hold the room, or start at once where everything that was in the way only held it."""
+        world = self.world
+        board = world.boards[seating.pool]
+        queue = int(world.columns.queue[row])
+        amount = seating_amount(seating, world.used_now.shape[2])
+        if _is_free_now(seating, board.now.scalars, board.now.gpus) and over_limit(world, queue, seating.pool, amount) is None:
+            (world.grow if grows else world.start)(row, seating)
+            return
+        if not names:
+            names = world.leaving_from(seating.pool, seating.nodes())
+        world.promise(row, seating, world.now_ms + grace_ms + world.settings.hold_ms, names)
+
+    def _cause(self, row: int, unit: Unit, entitled: Entitlement | None) -> Reason:
+        asker = self.world.spec(row)
+        if unit.side == OWN_QUEUE or entitled is None:
+            return reason(Code.PREEMPTED, beneficiary=asker.id, priority=asker.effective_priority)
+        by = entitled.sides[unit.side].by
+        return reason(Code.RECLAIMED, beneficiary=asker.id, queue=asker.queue, entitlement=by)
+
+
+def _is_free_now(seating: Seating, scalars: Ints, gpus: Ints) -> bool:
+    need_scalars: dict[int, Ints] = {}
+    need_gpus: dict[tuple[int, int], int] = {}
+    for seats in seating.seats:
+        for node, devices, milli in zip(seats.nodes, seats.devices, seats.milli, strict=True):
+            need_scalars[node] = need_scalars.get(node, 0) + seats.shape.scalars
+            for device in devices:
+                need_gpus[(node, device)] = need_gpus.get((node, device), 0) + milli
+    return all((need == 0).all() or (scalars[n] >= need)[need > 0].all() for n, need in need_scalars.items()) and all(
+        gpus[at] >= milli for at, milli in need_gpus.items()
+    )
+

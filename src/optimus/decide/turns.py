@@ -1,0 +1,99 @@
+"""Turns: which queue is next, while shares in use change with every turn.
+
+Among siblings: queues below their share first, then by rank, then by the share they would have after their next
+workload, then by age and name. Two equal queues take turns; they do not go one after the other. The tree is walked
+from the top: the best child of the best child … owns the next turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+
+from optimus.decide.world import World
+from optimus.state.arrays import Ints
+from optimus.state.queue_tree import ROOT
+
+RATIO = 1_000_000
+Key = tuple[int, int, int, int, str]
+Need = Callable[[int], tuple[int, Ints]]
+"""Workload row -> the pool it is counted in and the amount of its next step."""
+
+
+class Turns:
+    """Hands out workloads one by one; call `done` after each, when use may have changed."""
+
+    def __init__(self, world: World, lending: Ints, lines: dict[int, Sequence[int]], need: Need) -> None:
+        self._world = world
+        self._lending = lending
+        self._lines = {queue: list(reversed(rows)) for queue, rows in lines.items() if rows}
+        self._need = need
+        self._heaps: dict[int, list[tuple[Key, int]]] = {}
+        self._current: int | None = None
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Look at every queue again; needed when work of other queues was told to leave."""
+        self._heaps.clear()
+        tree = self._world.tree
+        for queue in reversed(tree.top_down()):
+            if tree.children[queue]:
+                heap: list[tuple[Key, int]] = []
+                for child in tree.children[queue]:
+                    head = self._head(child)
+                    if head is not None:
+                        heappush(heap, (self._key(child, head), child))
+                self._heaps[queue] = heap
+
+    def next(self) -> int | None:
+        """The workload whose turn it is; None when all have had theirs."""
+        queue = ROOT
+        while queue in self._heaps:
+            if not self._heaps[queue]:
+                return None
+            queue = self._heaps[queue][0][1]
+        self._current = queue
+        return self._lines[queue][-1]
+
+    def done(self, *, again: bool = False) -> None:
+        """The turn is over; `again` leaves the workload at the head of its line (it may want another step)."""
+        queue = self._current
+        assert queue is not None
+        if not again:
+            self._lines[queue].pop()
+        while queue != ROOT:
+            parent = self._world.tree.parent[queue]
+            heappop(self._heaps[parent])
+            head = self._head(queue)
+            if head is not None:
+                heappush(self._heaps[parent], (self._key(queue, head), queue))
+            queue = parent
+
+    def _head(self, queue: int) -> int | None:
+        while queue in self._heaps:
+            if not self._heaps[queue]:
+                return None
+            queue = self._heaps[queue][0][1]
+        line = self._lines.get(queue)
+        return line[-1] if line else None
+
+    def _key(self, queue: int, head: int) -> Key:
+        pool, amount = self._need(head)
+        used = self._world.used_coming[queue, pool]
+        due = self._lending[queue, pool]
+        columns = self._world.ordering_columns(amount)
+        below = any(used[c] < due[c] for c in columns)
+        ratio = max((int(used[c]) + int(amount[c])) * RATIO // max(int(due[c]), 1) for c in columns)
+        entry = self._world.tree.queues[queue]
+        return (0 if below else 1, entry.rank, ratio, entry.created_ms, entry.name)
+
+
+class RoundTurns(Turns):
+    """Turns in which a workload that has had one goes to the end of its line (growth, one step at a time)."""
+
+    def step_taken(self) -> None:
+        queue = self._current
+        assert queue is not None
+        line = self._lines[queue]
+        line.insert(0, line.pop())
+        self.done(again=True)
