@@ -11,13 +11,13 @@ Must not: raise because of what a file says; only `Loaded.or_raise` does, when i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, structs
 from pydantic import ValidationError
 
+from optimus.api.building.leftovers import look_at
 from optimus.api.building.report import Report
 from optimus.api.building.scenario import build
 from optimus.api.documents import gather
@@ -94,11 +94,8 @@ def _load(documents: list[Any], faults: list[Fault], file: str) -> Loaded:
     desk = _Desk(root)
     for fault in (*faults, *misplaced):
         desk.report_fault(fault)
-    desk.take(
-        Finding((*loc, fault.key) if fault.key else loc, fault.message, fault.hint, keep=not loc, mark=fault.mark)
-        for loc, fault in faults_below(root)
-    )
     scenario = desk.check()
+    desk.look_at_leftovers(scenario)
     return desk.finish(scenario)
 
 
@@ -110,16 +107,18 @@ class _Desk:
         self.names = SetAsideNames()
         self.errors: dict[tuple[Mark, str], FileError] = {}
         self.set_aside: list[SetAside] = []
+        self.removed: list[tuple[Record, Any]] = []
         self.announced: tuple[tuple[str, Mark], ...] = ()
 
     def check(self) -> Scenario:
         """Validate and build until nothing has to be removed any more."""
+        in_text = [_of_text(loc, fault) for loc, fault in faults_below(self.root)]
         for _ in range(MOST_ROUNDS):
-            try:
-                spec = ScenarioSpec.model_validate(self.root)
-            except ValidationError as error:
-                if self.take(explain(error, ScenarioSpec)):
-                    continue
+            spec, in_fields = self._validate()
+            if self.take([*in_text, *in_fields]):
+                in_text = []
+                continue
+            if spec is None:
                 break
             report = Report(self.root, self.names)
             scenario = build(spec, report)
@@ -130,31 +129,42 @@ class _Desk:
                     (fragment, self._place_of_announcement(i)) for i, fragment in enumerate(spec.expect.errors)
                 )
                 return scenario
-            if not self.take(finding for finding in report.findings if not finding.keep):
+            if not self.take(_with_companions(report.findings, self.root)):
                 break
         message = "has errors that leave nothing to go on with"
         self.report_fault(Fault(self.root.mark, "", message, "correct the errors above first"))
         return Scenario()
 
-    def take(self, findings: Iterable[Finding]) -> bool:
+    def _validate(self) -> tuple[ScenarioSpec | None, list[Finding]]:
+        try:
+            return ScenarioSpec.model_validate(self.root), []
+        except ValidationError as error:
+            return None, list(explain(error, ScenarioSpec))
+
+    def take(self, findings: list[Finding]) -> bool:
         """Write down what was found and remove the records it is about. Tells whether any was removed."""
-        doomed: dict[Loc, Record] = {}
-        for finding in findings:
-            record = record_at(self.root, finding.loc)
-            goes = record if not finding.keep else None
+        placed = [(finding, record_at(self.root, finding.loc)) for finding in findings]
+        doomed = {record.loc: record for finding, record in placed if record is not None and not finding.keep}
+        for finding, record in placed:
             mark = finding.mark or find_mark(self.root, finding.loc, key=finding.at_key)
+            goes = record if record is not None and record.loc in doomed else None
             self._write(mark, self._place(finding.loc, record), finding.message, finding.hint, goes)
-            if goes is not None:
-                doomed[goes.loc] = goes
         for loc in sorted(doomed, key=_from_the_end, reverse=True):
             record = doomed[loc]
             if look_up(self.root, loc[:-1]) is None:  # went with something around it
                 continue
             mark = find_mark(self.root, loc)
             self.names.add(record)
+            self.removed.append((record, look_up(self.root, loc)))
             self.set_aside.append(SetAside(kind=record.kind, name=record.name, path=mark.file, line=mark.line))
             remove(self.root, record)
         return bool(doomed)
+
+    def look_at_leftovers(self, scenario: Scenario) -> None:
+        for record, raw in self.removed:
+            for finding in look_at(record, raw, scenario, self.names):
+                place = f"{record}: {_dotted(finding.loc[len(record.loc) :])}"
+                self._write(finding.mark or self.root.mark, place, finding.message, finding.hint, record)
 
     def report_fault(self, fault: Fault) -> None:
         self._write(fault.mark, "", fault.message, fault.hint, None)
@@ -191,13 +201,29 @@ class _Desk:
 
     def _place(self, loc: Loc, record: Record | None) -> str:
         """`workload train: gpu.count`, or the path where there is no record."""
-        if record is None or record.kind in ("section", "event", "cycle"):
+        if record is None or record.kind in ("section", "setting", "event", "cycle"):
             return _dotted(loc)
         inside = _dotted(loc[len(record.loc) :])
         return f"{record}: {inside}" if inside else str(record)
 
     def _place_of_announcement(self, position: int) -> Mark:
         return find_mark(self.root, ("expect", "errors", position))
+
+
+def _of_text(loc: Loc, fault: Fault) -> Finding:
+    """A fault of the text dooms the record it is in; between sections the first one stays."""
+    place = (*loc, fault.key) if fault.key else loc
+    return Finding(place, fault.message, fault.hint, keep=not loc, mark=fault.mark)
+
+
+def _with_companions(findings: list[Finding], root: MarkedMap) -> list[Finding]:
+    """What dooms a record, with whatever else was found in the same records: they will not be seen again."""
+    doomed = {record.loc for finding in findings if not finding.keep and (record := record_at(root, finding.loc))}
+    return [
+        finding
+        for finding in findings
+        if not finding.keep or ((record := record_at(root, finding.loc)) and record.loc in doomed)
+    ]
 
 
 def _dotted(loc: Loc) -> str:

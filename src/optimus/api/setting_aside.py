@@ -22,8 +22,14 @@ _RECORDS: tuple[tuple[Loc, str], ...] = (
     (("cycles", _ANY, "change", _ANY, _ANY), "change"),
     (("cycles", _ANY, "expect", _ANY, _ANY), "expectation"),
     (("cycles", _ANY, "submit", _ANY), "workload"),
+    (("cycles", _ANY, "expect", _ANY), "expectation"),
+    (("cycles", _ANY, _ANY, _ANY), "event"),
     (("cluster", "nodes", _ANY), "node group"),
     (("expect", _ANY, _ANY), "expectation"),
+    (("expect", _ANY), "expectation"),
+    (("budget", _ANY), "setting"),
+    (("settings", _ANY), "setting"),
+    (("between", _ANY), "setting"),
     (("cycles", _ANY, _ANY), "event"),
     (("pools", _ANY), "pool"),
     (("queues", _ANY), "queue"),
@@ -92,6 +98,6 @@ def _has(parent: Any, key: str | int) -> bool:
 def _name(value: Any, loc: Loc, kind: str) -> str:
     if isinstance(value, dict) and isinstance(value.get("name"), str):
         return str(value["name"])
-    if kind in ("expectation", "section", "event"):
+    if kind in ("expectation", "section", "setting", "event"):
         return str(loc[-1])
     return f"number {loc[-1] + 1}" if isinstance(loc[-1], int) else str(loc[-1])

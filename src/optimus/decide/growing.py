@@ -24,7 +24,7 @@ from optimus.model import gangs
 from optimus.model.gangs import Part
 from optimus.model.pools import HOST_LEVEL, NVLINK_LEVEL
 from optimus.model.queues import QueueState
-from optimus.model.workloads import Topology
+from optimus.model.workloads import Group, Topology
 from optimus.state.arrays import Bools, Ints
 from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
 from optimus.state.workload_table import size_milli
@@ -240,9 +240,9 @@ class Grower:
         return found
 
 
-def _rules(gang: gangs.Group, key: gangs.PartKey) -> list[tuple[gangs.PartKey, Topology]]:
+def _rules(gang: Group, key: gangs.PartKey) -> list[tuple[gangs.PartKey, Topology]]:
     """Topology rules of the gang and of every group around a part, outermost first."""
-    rules = [((), gang.topology)]
+    rules: list[tuple[gangs.PartKey, Topology]] = [((), gang.topology)]
     group = gang
     for depth, (name, _) in enumerate(key):
         group = next(child for child in group.groups if child.name == name)

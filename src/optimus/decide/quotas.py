@@ -123,11 +123,12 @@ def over_guarantee(world: World, queue: int, pool: int, amount: Ints) -> Reason 
 def bound_columns(world: World, queue: int, pool: int, amount: Ints) -> Bools:
     """[level, resource] where a guarantee binds work of this amount."""
     path = world.tree.paths[queue]
-    binding = world.tree.named[path, pool].copy()
+    binding: Bools = world.tree.named[path, pool].copy()
     for column in world.ordering_columns(amount):
         if not binding[0].any() or column == GPU_COLUMN or column > 2:
             binding[0, column] = True
-    return binding & (amount > 0)
+    binding &= amount > 0
+    return binding
 
 
 def waited_too_long(world: World, row: int) -> Reason | None:

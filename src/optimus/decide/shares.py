@@ -123,7 +123,7 @@ def _demand(world: World) -> Ints:
             continue
         key = (int(columns.queue[row]), int(columns.signature[row]))
         waiting[key] = waiting.get(key, 0) + 1
-    for row in np.flatnonzero((columns.view("releasing") > 0) & (columns.view("alive") > 0)):
+    for row in np.flatnonzero((columns.view("releasing") > 0) & (columns.view("alive") > 0)).tolist():
         if columns.queue[row] >= 0 and not table.slots[row]:
             key = (int(columns.queue[row]), int(columns.signature[row]))
             waiting[key] = waiting.get(key, 0) + 1

@@ -7,7 +7,7 @@ from the top: the best child of the best child … owns the next turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 
 from optimus.decide.world import World
@@ -23,7 +23,7 @@ Need = Callable[[int], tuple[int, Ints]]
 class Turns:
     """Hands out workloads one by one; call `done` after each, when use may have changed."""
 
-    def __init__(self, world: World, lending: Ints, lines: dict[int, Sequence[int]], need: Need) -> None:
+    def __init__(self, world: World, lending: Ints, lines: Mapping[int, Sequence[int]], need: Need) -> None:
         self._world = world
         self._lending = lending
         self._lines = {queue: list(reversed(rows)) for queue, rows in lines.items() if rows}

@@ -165,7 +165,8 @@ def _may_take_whole(
         guarded[i] = world.spec(int(holdings.rows[i])).workload_class is not WorkloadClass.UNATTENDED
     preempt = own & lower & waited_preempt & ~guarded
     reclaim = other & ((inside & reach) == 0) & waited_reclaim
-    return takeable & (preempt | reclaim)
+    allowed: Bools = takeable & (preempt | reclaim)
+    return allowed
 
 
 def _ran_long_enough(world: World, holdings: Holdings) -> tuple[Bools, Bools]:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from optimus.decide.cycle import decide
-from optimus.decide.packing import learn_from
 from optimus.decide.policies import Policy, get
-from optimus.model.observations import Observation, TablesRefreshed
+from optimus.model.observations import Observation
 from optimus.model.plans import Budget, Plan
 from optimus.model.problems import Problem
 from optimus.model.settings import Settings

@@ -10,6 +10,7 @@ opens a few files, reads a few hundred bytes of each, and then one segment. A jo
 
 from __future__ import annotations
 
+import gc
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
@@ -126,6 +127,8 @@ def _read_moment(segment: Segment, wanted: Callable[[Cycle], bool]) -> Moment | 
     keyframe: Keyframe | None = None
     cycles: list[Cycle] = []
     flaws: list[Flaw] = []
+    collecting = gc.isenabled()
+    gc.disable()  # many small objects that all stay: searching them for cycles would take as long as decoding them
     try:
         for item in read_segment(segment):
             if isinstance(item, Opened):
@@ -140,6 +143,9 @@ def _read_moment(segment: Segment, wanted: Callable[[Cycle], bool]) -> Moment | 
                 break
     except FileNotFoundError:
         return Flaw(FlawKind.GAP, segment.path.name, 0, "deleted by retention while it was looked for")
+    finally:
+        if collecting:
+            gc.enable()
     if opened is None or keyframe is None:
         return flaws[0]
     return Moment(opened, keyframe, tuple(cycles), tuple(flaws))

@@ -5,12 +5,13 @@ Owns: the records, the flaws a reader may meet, `JournalError`, the encoding and
 Must not: touch a file, or know what is inside a state's dump.
 
 A record is one msgpack message. Integers beyond 64 bits, which a careless manifest may carry, do not fit in
-msgpack: such a record is written as JSON instead, so that one bad workload never costs a gap. The first byte
-tells the two apart (`{` is JSON; a msgpack record begins with 0x80..0x8f).
+msgpack: such a record is written as JSON instead, so that one bad workload never costs a gap. Either may be
+compressed: plans repeat themselves. The first byte tells what it is: 0x80..0x8f msgpack, `{` JSON, `x` zlib.
 """
 
 from __future__ import annotations
 
+import zlib
 from enum import StrEnum
 
 import msgspec
@@ -105,8 +106,18 @@ def encode(record: Record) -> bytes:
         raise JournalError(f"a {type(record).__name__} cannot be written down: {error}") from error
 
 
+def compress(payload: bytes) -> bytes:
+    """A smaller payload for the same record, quickly: about ten times smaller at a few hundred MB/s."""
+    return zlib.compress(payload, 1)
+
+
 def decode(payload: bytes) -> Record:
     """The record in `payload`; msgspec.MsgspecError if there is none."""
+    if payload[:1] == b"x":
+        try:
+            payload = zlib.decompress(payload)
+        except zlib.error as error:
+            raise msgspec.DecodeError(str(error)) from error
     record: Record = _from_json.decode(payload) if payload[:1] == b"{" else _from_msgpack.decode(payload)
     return record
 

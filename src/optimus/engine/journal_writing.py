@@ -27,7 +27,16 @@ from optimus import __version__
 from optimus.engine.journal_files import SegmentFile, list_segments, lock_folder, remove_parts
 from optimus.engine.journal_frames import MAX_PAYLOAD_BYTES, header, pack
 from optimus.engine.journal_mending import mend
-from optimus.engine.journal_records import FORMAT_VERSION, Cycle, JournalError, Keyframe, Opened, as_state, encode
+from optimus.engine.journal_records import (
+    FORMAT_VERSION,
+    Cycle,
+    JournalError,
+    Keyframe,
+    Opened,
+    as_state,
+    compress,
+    encode,
+)
 from optimus.engine.journal_retention import JournalSettings, Kept, count_surplus
 from optimus.engine.journal_segments import read_opened
 from optimus.model.observations import Observation
@@ -83,7 +92,7 @@ class JournalWriter:
         self._next_try = 0
         self._unsynced = 0
         self._rotate_at_cycle = 0
-        self._rotate_at_bytes = 0
+        self._bytes_until_rotation = 0
 
     # ------------------------------------------------------------------------------------------------ for the engine
 
@@ -133,16 +142,16 @@ class JournalWriter:
             self._leave_gap(now_ms)
             return cycle
         try:
-            frame = pack(_payload(cycle))
+            payload = _payload(cycle)
         except JournalError as error:
             failure = self._lose(error, cycles=1)
             self._leave_gap(now_ms, lost=0)  # nothing is wrong with the disk: the next cycle can be recorded
             raise failure from error
         try:
-            self._append(self._file, frame)
+            self._append(self._file, payload)
         except OSError as error:
             raise self._lose(error, cycles=1) from error
-        if self.next_sequence >= self._rotate_at_cycle or self._file.bytes >= self._rotate_at_bytes:
+        if self.next_sequence >= self._rotate_at_cycle or self._bytes_until_rotation <= 0:
             self._rotate(now_ms)
         return cycle
 
@@ -220,10 +229,11 @@ class JournalWriter:
     def _rotate_later(self) -> None:
         assert self._file is not None
         self._rotate_at_cycle = self.next_sequence + self.settings.rotate_cycles
-        self._rotate_at_bytes = self._file.bytes + max(self.settings.rotate_bytes, self._file.head_bytes // 2)
+        self._bytes_until_rotation = max(self.settings.rotate_bytes, self._file.head_bytes // 2)
 
-    def _append(self, file: SegmentFile, frame: bytes) -> None:
-        file.append(frame)
+    def _append(self, file: SegmentFile, payload: bytes) -> None:
+        self._bytes_until_rotation -= len(payload)
+        file.append(pack(compress(payload) if self.settings.compress else payload))
         self._kept[-1].bytes = file.bytes
         self._unsynced += 1
         if 0 < self.settings.fsync_every <= self._unsynced:

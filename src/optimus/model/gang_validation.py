@@ -30,6 +30,27 @@ def gang_problems(subject: str, gang: Group) -> list[Problem]:
     return walk.problems
 
 
+def size_problems(least: int, most: int, sizes: tuple[int, ...]) -> list[tuple[str, str]]:
+    """(`min`, `max` or `sizes`, what is wrong with it) for the counts of a role or group."""
+    found = []
+    if least < 0:
+        found.append(("min", f"must not be negative: {least}"))
+    if most < 1:
+        found.append(("max", f"must be at least 1: {most}"))
+    elif most > MOST_REPLICAS:
+        found.append(("max", f"is too large: {most}; at most {MOST_REPLICAS}"))
+    elif least > most:
+        found.append(("min", f"the minimum {least} is above the maximum {most}"))
+    elif list(sizes) != sorted(set(sizes)):
+        found.append(("sizes", f"sizes must ascend, each once: {', '.join(map(str, sizes))}"))
+    elif any(not least <= size <= most for size in sizes):
+        outside = ", ".join(str(size) for size in sizes if not least <= size <= most)
+        found.append(("sizes", f"sizes outside {least} to {most}: {outside}"))
+    elif sizes and sizes[0] != least:
+        found.append(("sizes", f"the minimum {least} is not an allowed size; the smallest is {sizes[0]}"))
+    return found
+
+
 class _Walk(Findings):
     def __init__(self, subject: str) -> None:
         super().__init__(subject)
@@ -40,7 +61,7 @@ class _Walk(Findings):
         """The fewest and most replicas that may be in all copies of the group."""
         if not is_root:
             self.name(group.name, path, self.groups, "group")
-            self.sizes(path, group.min, group.max, group.sizes, "copies")
+            self.sizes(path, group.min, group.max, group.sizes)
         if not group.roles and not group.groups:
             self.add(path, "has neither roles nor groups: nothing would run")
         least = most = 0
@@ -56,7 +77,7 @@ class _Walk(Findings):
 
     def role(self, role: Role, path: str) -> None:
         self.name(role.name, path, self.roles, "role")
-        self.sizes(path, role.min, role.max, role.sizes, "replicas")
+        self.sizes(path, role.min, role.max, role.sizes)
         self.request(role.request, f"{path}.request")
 
     def name(self, name: str, path: str, taken: set[str], what: str) -> None:
@@ -66,27 +87,9 @@ class _Walk(Findings):
             self.add(f"{path}.name", f"{what} {name} is there twice")
         taken.add(name)
 
-    def sizes(self, path: str, least: int, most: int, sizes: tuple[int, ...], what: str) -> None:
-        if least < 0:
-            self.add(f"{path}.min", f"must not be negative: {least}")
-        if most < 1:
-            self.add(f"{path}.max", f"must be at least 1: {most}")
-        elif most > MOST_REPLICAS:
-            self.add(f"{path}.max", f"is too large: {most}; at most {MOST_REPLICAS}")
-        elif least > most:
-            self.add(f"{path}.min", f"the minimum of {least} {what} is above the maximum of {most}")
-        elif sizes:
-            self.steps(path, least, most, sizes)
-
-    def steps(self, path: str, least: int, most: int, sizes: tuple[int, ...]) -> None:
-        if list(sizes) != sorted(set(sizes)):
-            self.add(f"{path}.sizes", f"sizes must ascend, each once: {', '.join(map(str, sizes))}")
-            return
-        outside = [size for size in sizes if not least <= size <= most]
-        if outside:
-            self.add(f"{path}.sizes", f"outside {least} to {most}: {', '.join(map(str, outside))}")
-        elif sizes[0] != least:
-            self.add(f"{path}.sizes", f"the minimum {least} is not an allowed size; the smallest is {sizes[0]}")
+    def sizes(self, path: str, least: int, most: int, sizes: tuple[int, ...]) -> None:
+        for field, message in size_problems(least, most, sizes):
+            self.add(f"{path}.{field}", message)
 
     def request(self, request: Request, path: str) -> None:
         self.amount(f"{path}.gpu_count", request.gpu_count, most=MOST_DEVICES)

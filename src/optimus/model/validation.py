@@ -165,14 +165,13 @@ def reference_problems(workload: Workload, queues: Mapping[str, Queue], pools: M
             usable.append(pools.get(name, NodePool(name=name)))
         else:
             found.append(Problem(subject, f"pools.{i}", f"there is no pool {name}"))
-    if usable:
-        known = {*ALWAYS_LEVELS, *(level for pool in usable for level in pool.levels)}
-        for path, topology in topologies(workload.gang):
-            for field in ("required", "preferred"):
-                level = getattr(topology, field)
-                if level and level not in known:
-                    message = f"no pool it may use has a topology level {level}; known are {', '.join(sorted(known))}"
-                    found.append(Problem(subject, f"{path}.{field}", message))
+    known = {*ALWAYS_LEVELS, *(level for pool in usable or pools.values() for level in pool.levels)}
+    for path, topology in topologies(workload.gang):
+        for field in ("required", "preferred"):
+            level = getattr(topology, field)
+            if level and level not in known:
+                message = f"no pool it may use has a topology level {level}; known are {', '.join(sorted(known))}"
+                found.append(Problem(subject, f"{path}.{field}", message))
     return found
 
 
@@ -187,14 +186,14 @@ def topologies(gang: Group, path: str = "gang") -> list[tuple[str, Topology]]:
 
 def _circle_through(name: str, queues: Mapping[str, Queue]) -> list[str]:
     """The way from a queue up to itself, if its ancestors lead back to it."""
-    walked = [name]
+    walked = {name: None}
     while True:
-        parent = queues[walked[-1]].parent
+        parent = queues[next(reversed(walked))].parent
         if parent == name:
             return [*walked, name]
         if parent not in queues or parent in walked:
             return []
-        walked.append(parent)
+        walked[parent] = None
 
 
 def _check_effect(found: Findings, path: str, rule: Taint | Toleration) -> None:

@@ -80,6 +80,27 @@ class Occupancy:
             self._count(slot, NOW, 1)
         return slot
 
+    def place(
+        self,
+        row: int,
+        role: int,
+        ordinal: int,
+        node: int,
+        devices: Sequence[int],
+        milli: int,
+        *,
+        promised: bool,
+        until_ms: int,
+        phase: Phase,
+    ) -> None:
+        """Put a slot back in the phase it was in; only for a state that is being restored."""
+        slot = self.hold(row, role, ordinal, node, devices, milli, promised=promised, until_ms=until_ms)
+        self._state.slots.columns.phase[slot] = int(phase)
+        if phase == Phase.RUNNING:
+            self._recount_running(row, slot, 1, 0)
+        elif phase == Phase.RELEASING:
+            self._leave(slot)
+
     def keep(self, slot: int, until_ms: int) -> None:
         """A promise comes true: its room is free and is now really held."""
         columns = self._state.slots.columns
@@ -105,11 +126,7 @@ class Occupancy:
             self._remove(slot, before, now_ms)
             return
         if target == Phase.RELEASING:
-            workload.held[row] -= 1
-            workload.releasing[row] += 1
-            self._count(slot, COMING, -1)
-            key = (int(columns.role[slot]), int(columns.ordinal[slot]))
-            self._state.workloads.leaving[row][key] = self._state.workloads.slots[row].pop(key)
+            self._leave(slot)
         columns.phase[slot] = int(target)
         if Phase.RUNNING in (before, target):
             self._recount_running(row, slot, 1 if target == Phase.RUNNING else -1, now_ms)
@@ -173,14 +190,23 @@ class Occupancy:
         self.used_now = np.zeros(shape, dtype=np.int64)
         self.used_coming = np.zeros(shape, dtype=np.int64)
         slots = state.slots.columns
-        workload = slots.view("workload")
-        for slot in np.flatnonzero(workload >= 0):
-            row = int(workload[slot])
-            state.workloads.columns.pool[row] = state.node_pool[slots.node[slot]]
-            if slots.phase[slot] != Phase.RELEASING:
-                self._count_queue(int(slot), self.used_coming, 1)
-            if not slots.promised[slot]:
-                self._count_queue(int(slot), self.used_now, 1)
+        rows = slots.view("workload")
+        used = np.flatnonzero(rows >= 0)
+        if not len(used):
+            return
+        pool = state.node_pool[slots.node[used]]
+        state.workloads.columns.pool[rows[used]] = pool
+        queue = state.workloads.columns.queue[rows[used]]
+        amount = slots.amount[used]
+        known = queue >= 0
+        for ledger, counted in (
+            (self.used_coming, known & (slots.phase[used] != Phase.RELEASING)),
+            (self.used_now, known & (slots.promised[used] == 0)),
+        ):
+            np.add.at(ledger, (queue[counted], pool[counted]), amount[counted])
+            for child in reversed(state.tree.top_down()[1:]):
+                if state.tree.parent[child] >= 0:
+                    ledger[state.tree.parent[child]] += ledger[child]
 
     def gpu_by_queue(self) -> dict[str, int]:
         totals = self.used_now[:, :, GPU_COLUMN].sum(axis=1) if self.used_now.size else np.zeros(0, dtype=np.int64)
@@ -203,6 +229,16 @@ class Occupancy:
         if 0 <= queue < len(used):
             pool = int(state.node_pool[columns.node[slot]])
             used[state.tree.paths[queue], pool] += sign * columns.amount[slot]
+
+    def _leave(self, slot: int) -> None:
+        """From here on its room is only in use until it is gone."""
+        columns, workloads = self._state.slots.columns, self._state.workloads
+        row = int(columns.workload[slot])
+        workloads.columns.held[row] -= 1
+        workloads.columns.releasing[row] += 1
+        self._count(slot, COMING, -1)
+        key = (int(columns.role[slot]), int(columns.ordinal[slot]))
+        workloads.leaving[row][key] = workloads.slots[row].pop(key)
 
     def _remove(self, slot: int, before: Phase, now_ms: int) -> None:
         state = self._state

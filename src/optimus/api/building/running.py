@@ -45,9 +45,11 @@ class Impossible(Exception):  # noqa: N818 - an answer, not a fault
     """Says in a sentence why the file cannot mean this."""
 
 
-def place_all(
-    world: World, report: Report, records: list[tuple[ScenarioWorkloadSpec, list[Workload], Loc]], start_ms: int
-) -> list[Observation]:
+Placed = tuple[ScenarioWorkloadSpec, list[Workload], Loc]
+"""A record of the file, the workloads it stands for, and its path."""
+
+
+def place_all(world: World, report: Report, records: list[Placed], start_ms: int) -> list[Observation]:
     """Observations for all running work. Places with named devices are dealt first, whatever their order."""
     ledger = Ledger(world.nodes)
     found: dict[int, list[Observation]] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from optimus.api.building.expecting import resolve_expectations
 from optimus.api.building.report import Report
-from optimus.api.building.running import place_all
+from optimus.api.building.running import Placed, place_all
 from optimus.api.building.timeline import Timeline
 from optimus.api.building.world import World
 from optimus.api.marks import Loc, MarkedMap, look_up
@@ -37,9 +37,9 @@ def build(spec: ScenarioSpec, report: Report) -> Scenario:
     if not spec.queues and not look_up(report.root, ("queues",)):
         world.queues[DEFAULT_QUEUE] = Queue(name=DEFAULT_QUEUE)
     world.check_queue_tree()
-    records = []
+    records: list[Placed] = []
     for i, workload in enumerate(spec.workloads):
-        loc = ("workloads", i)
+        loc: Loc = ("workloads", i)
         records.append((workload, world.unfold(workload, loc, _raw(report, loc), start_ms), loc))
         if workload.submitted is not None and workload.submitted > 0:
             report.add((*loc, "submitted"), "lies in the future", "use cycles: [{advance: 5m, submit: [...]}]")

@@ -231,7 +231,7 @@ class Timeline:
         workload = spec.to_workload(submitted_ms=self.world.workloads[spec.id].submitted_ms)
         if not self.world.check_workload(spec, workload, loc):
             return []
-        self.world.add_workload(workload, loc, merged, changed=True)
+        self.world.put_workload(workload, loc, merged)
         self.world.check_references(spec, workload, loc)
         return [WorkloadSeen(workload)]
 

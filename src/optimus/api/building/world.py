@@ -97,13 +97,9 @@ class World:
         self.written["queue", queue.name] = Written(loc, raw)
         return queue
 
-    def add_workload(self, workload: Workload, loc: Loc, raw: MarkedMap, *, changed: bool = False) -> bool:
-        if workload.id in self.workloads and not changed:
-            self.report.add((*loc, "name"), f"workload {workload.id} is there twice")
-            return False
+    def put_workload(self, workload: Workload, loc: Loc, raw: MarkedMap) -> None:
         self.workloads[workload.id] = workload
         self.written["workload", workload.id] = Written(loc, raw)
-        return True
 
     def unfold(self, spec: ScenarioWorkloadSpec, loc: Loc, raw: MarkedMap, now_ms: int) -> list[Workload]:
         """The workloads that one record stands for, added and checked; none if it is wrong."""
@@ -118,8 +114,12 @@ class World:
         if len(self.workloads) + len(copies) > MOST_WORKLOADS:
             self.report.add((*loc, "count"), f"more than {MOST_WORKLOADS:,} workloads in all")
             return []
-        if not all([self.add_workload(copy, loc, raw) for copy in copies]):
+        taken = next((copy.id for copy in copies if copy.id in self.workloads), None)
+        if taken is not None:
+            self.report.add((*loc, "name"), f"workload {taken} is there twice")
             return []
+        for copy in copies:
+            self.put_workload(copy, loc, raw)
         self.check_references(spec, workload, loc)
         return copies
 
@@ -198,9 +198,9 @@ class World:
 
     def find_workloads(self, name: str, loc: Loc) -> tuple[str, ...]:
         """Ids for a name, an id, or a pattern."""
-        by = (lambda full: full) if "/" in name else (lambda full: full.partition("/")[2])
         if "*" in name:
-            found = tuple(full for full in self.workloads if fnmatchcase(by(full), name))
+            pattern = name if "/" in name else f"*/{name}"
+            found = tuple(full for full in self.workloads if fnmatchcase(full, pattern))
         else:
             found = tuple(full for full in ([name] if "/" in name else self._of_name(name)) if full in self.workloads)
             if len(found) > 1:

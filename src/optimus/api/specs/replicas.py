@@ -20,6 +20,7 @@ from pydantic import BeforeValidator, PlainValidator, WithJsonSchema, model_vali
 
 from optimus.api.specs.fields import Count, Cpu, Gpu, Memory, Name, Share, Spec, Text, complain, shown
 from optimus.model import units
+from optimus.model.gang_validation import size_problems
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.workloads import Group, ModelSpeed, Request, Role, Topology
 
@@ -49,7 +50,11 @@ class SizesSpec(Spec):
     sizes: Annotated[str | tuple[int, ...], PlainValidator(_read_sizes), WithJsonSchema({})] = ANY_SIZE
 
     @model_validator(mode="after")
-    def _some_size_is_left(self) -> SizesSpec:
+    def _counts_agree(self) -> SizesSpec:
+        """Here as well as in the domain, so that it is found beside other errors of the same record."""
+        listed = self.sizes if isinstance(self.sizes, tuple) else ()
+        for _, message in size_problems(self._least(), self._most(), listed):
+            raise complain(message)
         if self.sizes == POWERS_OF_TWO and not self._powers():
             raise complain(f"there is no power of two from {self._least()} to {self._most()}")
         return self

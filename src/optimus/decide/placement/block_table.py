@@ -48,13 +48,15 @@ class BlockTable:
         self._cpu_stride = shape[3]
         self._layer_start: Ints = np.array([layers[kind] for kind in kinds] + [0]) * (self._device_stride * shape[1])
 
-    def value(self, free: Floats, cpu: Ints, memory: Ints, model: Ints) -> Floats:
-        """Value of the places; `model` is by node, the others have any leading axes before the node's."""
-        index = (free * self._device_stride).astype(np.int64)
-        index += self._layer_start[model]
-        index += self._cpu.searchsorted(cpu, side="right") * self._cpu_stride
-        index += self._memory.searchsorted(memory, side="right")
-        return self._cells.take(index, mode="clip")
+    def cell(self, cpu: Ints, memory: Ints, model: Ints) -> Ints:
+        """Where to look, but for the number of free devices; `model` is by node, the others [state, node]."""
+        cell = self._cpu.searchsorted(cpu, side="right") * self._cpu_stride
+        cell += self._memory.searchsorted(memory, side="right")
+        cell += self._layer_start[model]
+        return cell
+
+    def value(self, free: Floats, cell: Ints) -> Floats:
+        return self._cells.take((free * self._device_stride).astype(np.int64) + cell, mode="clip")
 
 
 def _thresholds(wanted: list[int]) -> Ints:

@@ -78,7 +78,8 @@ class Scorer:
         """Percent of the fastest, less what the scarcity of that model is worth."""
         models = room.view.gpu_model[at]
         scarcity = np.where(shape.share[at] < NO_SHARE, self._price[models], 0.0).max(axis=1, initial=0.0)
-        return shape.speed_percent[at] - np.floor(scarcity * SCARCITY_PERCENT).astype(np.int64)
+        speed: Ints = shape.speed_percent[at] - np.floor(scarcity * SCARCITY_PERCENT).astype(np.int64)
+        return speed
 
     def _own_layer(self, room: Room, shape: Shape, at: Ints | slice) -> Ints:
         gpus, capacity = np.maximum(room.gpus[at], 0), np.maximum(room.view.capacity_gpus[at], 0)
@@ -103,11 +104,13 @@ def _emptiness(room: Room, at: Ints | slice) -> Ints:
     """How free the node is, in thousandths of its GPUs and of its CPU together."""
     gpus = np.maximum(room.gpus[at], 0).sum(axis=1) * 1000 // np.maximum(room.view.capacity_gpus[at].sum(axis=1), 1)
     cpu = np.maximum(room.scalars[at][:, 0], 0) * 1000 // np.maximum(room.view.capacity_scalars[at][:, 0], 1)
-    return gpus * 1001 + cpu
+    emptiness: Ints = gpus * 1001 + cpu
+    return emptiness
 
 
 def _quietest(room: Room, shape: Shape, at: Ints | slice) -> Ints:
     """Activity of the quietest device that has room, in steps of a 100th."""
     able = room.gpus[at] >= shape.share[at]
     activity = np.where(able, room.activity[at], 2550).min(axis=1, initial=2550)
-    return np.clip(activity // 10, 0, (1 << ACTIVITY_BITS) - 1)
+    steps: Ints = np.clip(activity // 10, 0, (1 << ACTIVITY_BITS) - 1)
+    return steps

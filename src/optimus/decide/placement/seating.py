@@ -101,7 +101,8 @@ class Seater:
 
     def _contents(self, part: Part, within: Bools | None, near: Ints | None, out: Seating) -> bool:
         mark = len(out.seats)
-        for item in sorted([*part.cells, *part.parts], key=self._size, reverse=True):
+        items: list[Cell | Part] = [*part.cells, *part.parts]
+        for item in sorted(items, key=self._size, reverse=True):
             placed = self._cell(item, within, near, out) if isinstance(item, Cell) else self._place(item, within, near, out)
             if not placed:
                 self._undo(out, mark)

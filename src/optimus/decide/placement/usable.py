@@ -26,7 +26,7 @@ Bools = NDArray[np.bool_]
 
 QUANTUM_MILLI = 10
 """Gains are counted in hundredths of a device, so that the layers below decide between equals."""
-CHUNK = 1024
+CHUNK = 640
 """Nodes evaluated at once. Larger temporaries leave the cache and cost page faults: four times slower."""
 _TIE_MARGIN = 1e-6
 """Keeps rounding noise of sums from deciding a gain that lies half-way between two quanta."""
@@ -104,9 +104,9 @@ class CompiledTables:
         return Ask(
             gpu_count=gpu_count,
             shares=shares,
-            cpu=_column(0, cpu_milli, cpu_milli) if shares else _column(0, cpu_milli),
-            memory=_column(0, memory_mib, memory_mib) if shares else _column(0, memory_mib),
-            free_devices=_column(0, 0, 1) if shares else _column(0, gpu_count),
+            cpu=_column(0, cpu_milli),
+            memory=_column(0, memory_mib),
+            free_devices=_column(0, 1) if shares else _column(0, gpu_count),
             gap=np.array([[0.0], [change_free * gpu_count]]),
             change_in_use=change,
             change_free=change_free,
@@ -115,16 +115,19 @@ class CompiledTables:
             any_model=bool(may.all() and not self.price.any()),
         )
 
-    def value(self, gap: Floats, free: Floats, cpu: Ints, memory: Ints, model: Ints) -> Floats:
-        """Usable capacity, but for the prices of models; `model` is by node, the others [variant, node]."""
+    def fed(self, cpu: Ints, memory: Ints) -> Floats:
+        """[bin, state, node] idle GPU that CPU and memory can still feed."""
+        fed: Floats = cpu * self._fed_by_cpu
+        return np.minimum(fed, memory * self._fed_by_memory, out=fed)
+
+    def value(self, gap: Floats, free: Floats, fed: Floats, cell: Ints) -> Floats:
+        """[state, node] usable capacity, but for the prices of models."""
         value = gap
         if len(self._bin_weight):
-            fed = cpu * self._fed_by_cpu
-            np.minimum(fed, memory * self._fed_by_memory, out=fed)
-            np.minimum(fed, gap, out=fed)
-            value = value + np.dot(self._bin_weight, fed.reshape(len(fed), -1)).reshape(gap.shape)
+            part = np.minimum(fed, gap)
+            value = value + np.dot(self._bin_weight, part.reshape(len(part), -1)).reshape(gap.shape)
         if self._blocks.worth_anything:
-            value = value + self._blocks.value(free, cpu, memory, model)
+            value = value + self._blocks.value(free, cell)
         return value
 
 
@@ -142,14 +145,16 @@ def gain(tables: CompiledTables, ask: Ask, gpus: Ints, device_model: Ints, cpu: 
     ones = _ONES[: gpus.shape[1]]
     gap = np.dot(tables.gap.take(gpus, mode="clip"), ones)
     is_free = gpus >= WHOLE_DEVICE_MILLI
-    free = np.dot(is_free, ones) - ask.free_devices
+    free = np.dot(is_free, ones)
     usable = is_free if ask.any_model else is_free & ask.allowed[device_model]
     first_free = usable.argmax(axis=1)
     model = device_model[rows, first_free]
     cpu = cpu - ask.cpu
     memory = memory - ask.memory
+    fed = tables.fed(cpu, memory)
+    cell = tables._blocks.cell(cpu, memory, model)
     if not ask.shares:
-        before, after = tables.value(gap + ask.gap, free, cpu, memory, model)
+        before, after = tables.value(gap + ask.gap, free - ask.free_devices, fed, cell)
         change = after - before
         if not ask.any_model:
             change += ask.price[model]
@@ -157,16 +162,16 @@ def gain(tables: CompiledTables, ask: Ask, gpus: Ints, device_model: Ints, cpu: 
     in_use = ask.change_in_use.take(gpus, mode="clip")
     choice = in_use if ask.any_model else in_use + ask.price[device_model]
     device = choice.argmax(axis=1)
-    gaps = np.empty((3, len(gpus)))
-    gaps[0] = gap
-    gaps[1] = gap + in_use[rows, device]
-    gaps[2] = gap + np.where(usable[rows, first_free], ask.change_free, _IMPOSSIBLE)
-    value = tables.value(gaps, free, cpu, memory, model)
+    gaps = np.empty((2, len(gpus)))
+    gaps[0] = gap + in_use[rows, device]
+    gaps[1] = gap + np.where(usable[rows, first_free], ask.change_free, _IMPOSSIBLE)
+    after = tables.value(gaps, free - ask.free_devices, fed[:, 1:], cell[1:])
     if not ask.any_model:
-        value[1] += ask.price[device_model[rows, device]]
-        value[2] += ask.price[model]
+        after[0] += ask.price[device_model[rows, device]]
+        after[1] += ask.price[model]
+    before = tables.value(gap, free, fed[:, 0], cell[0])
     return Gains(
-        _quantised(np.maximum(value[1], value[2]) - value[0]), np.where(value[2] > value[1], first_free, device)
+        _quantised(np.maximum(after[0], after[1]) - before), np.where(after[1] > after[0], first_free, device)
     )
 
 
