@@ -48,17 +48,14 @@ class Allocator:
         self.taker = taker
         self.waiting = Waiting()
         self._refused: dict[tuple[int, int, int, int], tuple[tuple[int, int], Reason]] = {}
-        self._reserved: dict[int, int] = {}
-        """Pool -> workload row of its first reservation."""
 
     def run(self, lines: dict[int, list[int]]) -> None:
         """One pass over all that wait, in turns."""
         world = self.world
         self.waiting = Waiting()
         self._refused.clear()
-        self._reserved.clear()
         for board in world.boards:
-            board.cast_shadow(None)
+            board.clear_shadows()
         turns = Turns(world, self.shares.lending, lines, self._need)
         starts = world.budget.starts
         while (row := turns.next()) is not None:
@@ -84,7 +81,7 @@ class Allocator:
         world, columns = self.world, self.world.columns
         key = (int(columns.signature[row]), int(columns.queue[row]), int(columns.preemptible[row]), int(columns.priority[row]))
         kept = self._refused.get(key)
-        if kept is not None and kept[0] == (world.acted(), len(self._reserved)):
+        if kept is not None and kept[0] == (world.acted(), len(self.waiting.reservations)):
             return kept[1]
         ask = world.ask(row)
         pools = [pool for pool in ask.pools if ask.possible(pool)]
@@ -110,13 +107,12 @@ class Allocator:
             if _lacks_room(refusals[pool]) and self._may_reserve(row, ask, pool):
                 reservation = reserve(world, row, ask, pool)
                 if reservation is not None:
-                    self._reserved[pool] = row
                     self.waiting.reservations.append(reservation)
                     return reason(Code.RESERVED, at=format_clock_ms(reservation.at_ms))
         return self._refuse(key, refusals[pools[0]])
 
     def _refuse(self, key: tuple[int, int, int, int], why: Reason) -> Reason:
-        self._refused[key] = ((self.world.acted(), len(self._reserved)), why)
+        self._refused[key] = ((self.world.acted(), len(self.waiting.reservations)), why)
         return why
 
     def _guarantee_refusal(self, row: int, ask: Ask, pool: int) -> Reason | None:
@@ -136,8 +132,8 @@ class Allocator:
         seating = ask.seater(room).seat(ask.minimum)
         if seating is None:
             if room is not board.starting and ask.seater(board.starting).seat(ask.minimum) is not None:
-                first = world.spec(self._reserved[pool]).id
-                return reason(Code.RESERVED_FOR_OTHER, workload=first, at=format_clock_ms(board.shadow_at_ms))
+                first = board.outlasted(end_ms(world, row))[0]
+                return reason(Code.RESERVED_FOR_OTHER, workload=first.workload, at=format_clock_ms(first.at_ms))
             return why_no_room(world, ask, pool, room)
         return self._admit(row, seating, queue)
 
@@ -153,14 +149,12 @@ class Allocator:
 
     def _room_for(self, row: int, board: Board, queue: int, amount: Ints) -> Room:
         """A reservation binds work that would outlast it, unless that work is inside its guarantee."""
-        if board.starting_beside is None or end_ms(self.world, row) <= board.shadow_at_ms:
+        if not board.shadows or is_guaranteed(self.world, queue, board.view.index, amount):
             return board.starting
-        if is_guaranteed(self.world, queue, board.view.index, amount):
-            return board.starting
-        return board.starting_beside
+        return board.starting_beside(end_ms(self.world, row))
 
     def _may_reserve(self, row: int, ask: Ask, pool: int) -> bool:
-        if pool in self._reserved:
+        if len(self.world.boards[pool].shadows) >= self.world.budget.reservations_per_pool:
             return False
         queue = int(self.world.columns.queue[row])
         return is_inside_share(self.world, self.shares, queue, pool, ask.least_amount(pool))

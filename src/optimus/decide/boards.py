@@ -1,11 +1,11 @@
 """The rooms of one pool while a plan is being made.
 
-Two ledgers are copied from the snapshot, *now* and *coming*; a third, the *shadow*, appears when a workload has
-reserved room at a later time: what is free at that time without touching the reservation. A placement must fit the
-elementwise minimum of the ledgers that bind it, so "nobody slips into room kept for another" is arithmetic.
+Two ledgers are copied from the snapshot, *now* and *coming*. Every reservation adds a third kind, a *shadow*: what is
+free at the reserved time without touching the reservation. A placement must fit the elementwise minimum of the
+ledgers that bind it, so "nobody slips into room kept for another" is arithmetic.
 
-    starts now ............ min(now, coming)      and the shadow, if it would outlast the reservation
-    is promised room ...... coming                and the shadow, likewise
+    starts now ............ min(now, coming)      and every shadow it would outlast
+    is promised room ...... coming                likewise
 """
 
 from __future__ import annotations
@@ -29,6 +29,16 @@ class Ledger:
         return Ledger(self.scalars.copy(), self.gpus.copy())
 
 
+@dataclass(slots=True, eq=False)
+class Shadow:
+    """What is free at the time of a reservation, without its seats."""
+
+    at_ms: int
+    ledger: Ledger
+    workload: str
+    seating: Seating
+
+
 class Board:
     def __init__(self, snapshot: Snapshot, view: PoolView, score: ScoreFunction) -> None:
         self.view = view
@@ -39,10 +49,9 @@ class Board:
         self.activity: Ints = snapshot.activity[view.rows, :width]
         self.starting = self._combined(self.now, self.coming)
         self.promising = Room(view, self.coming.scalars, self.coming.gpus, self.activity, score)
-        self.shadow: Ledger | None = None
-        self.shadow_at_ms = 0
-        self.starting_beside: Room | None = None
-        """Room for a start that must not touch the reservation."""
+        self.shadows: list[Shadow] = []
+        self._beside: dict[tuple[int, ...], Room] = {}
+        """Room for starts that must not touch some of the reservations, by their numbers."""
         self._empty: Room | None = None
 
     def empty(self) -> Room:
@@ -52,16 +61,33 @@ class Board:
             self._empty = Room(self.view, self.view.capacity_scalars, self.view.capacity_gpus, quiet, self._score)
         return self._empty
 
-    def cast_shadow(self, shadow: Ledger | None, at_ms: int = 0) -> None:
-        """`at_ms`: the time of the reservation; work that ends before it is not bound by it."""
-        self.shadow = shadow
-        self.shadow_at_ms = at_ms
-        self.starting_beside = None if shadow is None else self._combined(self.now, self.coming, shadow)
+    def clear_shadows(self) -> None:
+        self.shadows.clear()
+        self._beside.clear()
 
-    def room_to_promise(self, beside_reservation: bool) -> Room:
-        """A copy of the coming room to try victims in."""
-        if beside_reservation and self.shadow is not None:
-            return self._combined(self.coming, self.shadow)
+    def cast_shadow(self, shadow: Shadow) -> None:
+        self.shadows.append(shadow)
+
+    def outlasted(self, end_ms: int) -> list[Shadow]:
+        """Reservations whose time comes before work that starts now has ended."""
+        return [shadow for shadow in self.shadows if shadow.at_ms < end_ms]
+
+    def starting_beside(self, end_ms: int) -> Room:
+        """Room for a start that ends at `end_ms` and must leave reservations alone."""
+        numbers = tuple(i for i, shadow in enumerate(self.shadows) if shadow.at_ms < end_ms)
+        if not numbers:
+            return self.starting
+        room = self._beside.get(numbers)
+        if room is None:
+            ledgers = [self.shadows[i].ledger for i in numbers]
+            room = self._beside[numbers] = self._combined(self.now, self.coming, *ledgers)
+        return room
+
+    def room_to_promise(self, end_ms: int | None) -> Room:
+        """A copy of the coming room to try victims in; beside the reservations that `end_ms` outlasts."""
+        shadows = [] if end_ms is None else self.outlasted(end_ms)
+        if shadows:
+            return self._combined(self.coming, *(shadow.ledger for shadow in shadows))
         return self.promising.copy()
 
     def change(self, seating: Seating, sign: int, ledgers: list[Ledger]) -> None:
@@ -95,10 +121,11 @@ class Board:
         self.starting.gpus[at] = low_gpus
         self.starting.touched(nodes)
         self.promising.touched(nodes)
-        if self.shadow is not None and self.starting_beside is not None:
-            self.starting_beside.scalars[at] = np.minimum(low, self.shadow.scalars[at])
-            self.starting_beside.gpus[at] = np.minimum(low_gpus, self.shadow.gpus[at])
-            self.starting_beside.touched(nodes)
+        for numbers, room in self._beside.items():
+            shadows = [self.shadows[i].ledger for i in numbers]
+            room.scalars[at] = np.minimum.reduce([low, *(shadow.scalars[at] for shadow in shadows)])
+            room.gpus[at] = np.minimum.reduce([low_gpus, *(shadow.gpus[at] for shadow in shadows)])
+            room.touched(nodes)
 
     def _combined(self, *ledgers: Ledger) -> Room:
         scalars = np.minimum.reduce([ledger.scalars for ledger in ledgers])

@@ -44,7 +44,8 @@ def decide(snapshot: Snapshot, policy: Policy, now_ms: int, seed: int = 0, budge
     refusals, hopefuls = _sort_out(world)
     for _ in range(world.budget.passes):
         before = world.acted()
-        allocator.run(line_up(world, shares, [row for row in hopefuls if row not in world.drafts]))
+        hopefuls += _waiting_again(world)
+        allocator.run(line_up(world, shares, [row for row in hopefuls if world.waits(row)]))
         grower.run()
         if world.acted() == before:
             break
@@ -67,6 +68,13 @@ def _sort_out(world: World) -> tuple[dict[int, Reason], list[int]]:
         else:
             hopefuls.append(row)
     return refusals, hopefuls
+
+
+def _waiting_again(world: World) -> list[int]:
+    """Those that gave up held room in this very cycle and may be tried again."""
+    again = [row for row in world.requeued if standing_refusal(world, row) is None]
+    world.requeued.clear()
+    return again
 
 
 def _fails_for_waiting(world: World, row: int) -> Reason | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optimus.decide.durations import elapsed_ms, remaining_ms
+from optimus.decide.durations import elapsed_ms, end_ms, remaining_ms
 from optimus.decide.lines import line_up
 from optimus.decide.placement.seating import Seating
 from optimus.decide.policies.columns import ElasticColumns
@@ -189,7 +189,7 @@ class Grower:
         if world.columns.preemptible[row] == NEVER_TAKEN and over_guarantee(world, queue, pool, amount) is not None:
             return False
         board = world.boards[pool]
-        room = board.starting if replacing or board.starting_beside is None else board.starting_beside
+        room = board.starting if replacing else board.starting_beside(end_ms(world, row))
         within, near = self._bounds(row, step, pool)
         seating = ask.seater(room).seat(step, within=within, near=near)
         if seating is not None:

@@ -2,7 +2,8 @@
 
 The earliest time is found by letting running work end as predicted (`durations`), in order, until the workload fits.
 What is free at that time without its seats is the *shadow*; work that would still run then must fit into it too.
-Only work inside its share reserves, and a reservation yields to work inside its guarantee.
+Only work inside its share reserves, and a reservation yields to work inside its guarantee. One reservation per pool is
+the EASY rule; more (`Budget.reservations_per_pool`) is the conservative option.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from optimus.decide.asks import Ask
-from optimus.decide.boards import Board, Ledger
-from optimus.decide.durations import end_ms
+from optimus.decide.boards import Board, Ledger, Shadow
+from optimus.decide.durations import end_ms, remaining_ms
 from optimus.decide.placement.rooms import Room
 from optimus.decide.placement.seating import Seating
 from optimus.decide.world import World
@@ -88,12 +89,15 @@ def reserve(world: World, row: int, ask: Ask, pool: int) -> Reservation | None:
     """Give the workload a time in this pool and cast its shadow. None if it fits at no time we can see."""
     board = world.boards[pool]
     releases = Releases(world, pool)
+    reserved = [shadow.seating for shadow in board.shadows]
     times = releases.times()
     low, high = 0, len(times) - 1
     found: tuple[int, Seating, Ledger] | None = None
     while low <= high:
         middle = (low + high) // 2
         ledger = releases.ledger_at(board, times[middle])
+        for earlier in reserved:
+            _occupy(ledger, earlier)
         room = Room(board.view, ledger.scalars, ledger.gpus, board.activity, world.scorer.score)
         seating = ask.seater(room).seat(ask.minimum)
         if seating is not None:
@@ -104,11 +108,17 @@ def reserve(world: World, row: int, ask: Ask, pool: int) -> Reservation | None:
     if found is None:
         return None
     at_ms, seating, ledger = found
+    _occupy(ledger, seating)
+    for shadow in board.outlasted(at_ms + remaining_ms(world, row)):
+        _occupy(shadow.ledger, seating)
+    board.cast_shadow(Shadow(at_ms, ledger, world.spec(row).id, seating))
+    names = tuple(sorted({board.view.nodes[node].name for node in seating.nodes()}))
+    return Reservation(world.spec(row).id, board.view.pool.name, at_ms, names)
+
+
+def _occupy(ledger: Ledger, seating: Seating) -> None:
     for seats in seating.seats:
         for node, devices, milli in zip(seats.nodes, seats.devices, seats.milli, strict=True):
             ledger.scalars[node] -= seats.shape.scalars
             for device in devices:
                 ledger.gpus[node, device] -= milli
-    board.cast_shadow(ledger, at_ms)
-    names = tuple(sorted({board.view.nodes[node].name for node in seating.nodes()}))
-    return Reservation(world.spec(row).id, board.view.pool.name, at_ms, names)

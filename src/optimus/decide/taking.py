@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from optimus.decide.asks import Ask
+from optimus.decide.durations import end_ms
 from optimus.decide.entitlements import Entitlement, entitlement, is_guaranteed
 from optimus.decide.holdings import places_of
 from optimus.decide.making_room import RoomSearch
@@ -69,7 +70,8 @@ class Taker:
         free = np.maximum(board.promising.gpus, 0).sum(), np.maximum(board.promising.scalars, 0).sum(axis=0)
         if amount[GPU_COLUMN] > free[0] or (amount[1:] > free[1]).any():
             return False
-        room = board.room_to_promise(beside_reservation=not is_guaranteed(world, queue, pool, amount))
+        guaranteed = is_guaranteed(world, queue, pool, amount)
+        room = board.room_to_promise(None if guaranteed else end_ms(world, row))
         search = RoomSearch(world, row, ask, ask.minimum, amount, room, ())
         found = search.find(self._movable(pool))
         if found is not None:
@@ -99,7 +101,7 @@ class Taker:
         if grows:
             units = [unit for unit in units if unit.side != OWN_QUEUE and self._stays_above(unit, entitled, pool)]
         guaranteed = is_guaranteed(world, queue, pool, amount)
-        room = world.boards[pool].room_to_promise(beside_reservation=not guaranteed)
+        room = world.boards[pool].room_to_promise(None if guaranteed else end_ms(world, row))
         search = RoomSearch(world, row, ask, part, amount, room, entitled.sides, within=within)
         found = search.find(units)
         if found is None:

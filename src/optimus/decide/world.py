@@ -39,6 +39,7 @@ class Draft:
     removed: set[int] = field(default_factory=set)
     """Slots of the snapshot that were stopped or dropped."""
     evicted: bool = False
+    """Told to stop; it waits again only when its last replica has ended."""
     start: int | None = None
     """Number of the action that started it, so that it can be taken back."""
     resized: bool = False
@@ -67,6 +68,8 @@ class World:
         self.used_coming = snapshot.used_coming.copy()
         self.tries = Tries(budget.trial_fits)
         self.drafts: dict[int, Draft] = {}
+        self.requeued: list[int] = []
+        """Workloads that only held room and gave it up: they wait again at once."""
         self.kept: set[int] = set()
         """Workloads whose promise was kept in this plan."""
         self._actions: list[Action | None] = []
@@ -218,7 +221,9 @@ class World:
         for slot in slots:
             self._stop_slot(slot)
         draft.removed.update(slots)
-        draft.evicted = True
+        draft.evicted = moved or final or bool(self.table.leaving[row]) or any(self._runs(slot) for slot in slots)
+        if not draft.evicted:
+            self.requeued.append(row)
         spec = self.spec(row)
         grace = spec.checkpoint.grace_ms if spec.checkpoint else 0
         self._act(Evict(spec.id, cause, grace, beneficiary, moved, final))
@@ -234,6 +239,8 @@ class World:
         """Give up held or promised places; nothing runs there."""
         if len(slots) == len(self.slots_of(row)):
             self._count_fixed(row, -1)
+            if not self.table.leaving[row]:
+                self.requeued.append(row)
         for slot in slots:
             self._stop_slot(slot)
         self.draft(row).removed.update(slots)
@@ -278,8 +285,7 @@ class World:
         draft.added.append((seating, promised))
         board = self.boards[seating.pool]
         ledgers = [board.coming] if promised else [board.now, board.coming]
-        if board.shadow is not None and end_ms(self, row) > board.shadow_at_ms:
-            ledgers.append(board.shadow)
+        ledgers += self._outlasted(board, row)
         board.change(seating, 1, ledgers)
         self._count_seating(row, seating, 1, promised)
 
@@ -291,12 +297,16 @@ class World:
         for seating, promised in draft.added:
             board = self.boards[seating.pool]
             ledgers = [board.coming] if promised else [board.now, board.coming]
-            if board.shadow is not None and end_ms(self, row) > board.shadow_at_ms:
-                ledgers.append(board.shadow)
+            ledgers += self._outlasted(board, row)
             board.change(seating, -1, ledgers)
             self._count_seating(row, seating, -1, promised)
         self._count_fixed(row, -1)
         del self.drafts[row]
+
+    def _outlasted(self, board: Board, row: int) -> list[Ledger]:
+        if not board.shadows:
+            return []
+        return [shadow.ledger for shadow in board.outlasted(end_ms(self, row))]
 
     def _count_seating(self, row: int, seating: Seating, sign: int, promised: bool) -> None:
         queue = int(self.columns.queue[row])
@@ -312,6 +322,14 @@ class World:
             if not promised:
                 self.used_now[path, seating.pool] += amount
 
+    def _runs(self, slot: int) -> bool:
+        return int(self.slots.phase[slot]) in (Phase.BINDING, Phase.RUNNING)
+
+    def waits(self, row: int) -> bool:
+        """Whether it still has to be given room in this plan."""
+        draft = self.drafts.get(row)
+        return draft is None or not (draft.evicted or draft.added)
+
     def _stop_slot(self, slot: int) -> None:
         immediate = int(self.slots.phase[slot]) == Phase.HELD and not self.slots.promised[slot]
         self._change_slot(slot, -1, now=immediate, coming=True)
@@ -322,8 +340,8 @@ class World:
         node = int(self.node_index[self.slots.node[slot]])
         amount = self.slots.amount[slot]
         ledgers = ([board.now] if now else []) + ([board.coming] if coming else [])
-        if coming and board.shadow is not None and end_ms(self, int(self.slots.workload[slot])) > board.shadow_at_ms:
-            ledgers.append(board.shadow)
+        if coming:
+            ledgers += self._outlasted(board, int(self.slots.workload[slot]))
         devices = self.snapshot.slots.devices[slot]
         board.change_slot(node, sign * amount[1:], devices, sign * int(self.slots.milli[slot]), ledgers)
         board.settle([node])

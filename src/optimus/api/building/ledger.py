@@ -22,15 +22,15 @@ class Ledger:
     def __init__(self, nodes: Mapping[str, Node]) -> None:
         self._nodes = nodes
         self._rooms: dict[str, _Room] = {}
-        self._tried: dict[tuple[Request, tuple[str, ...]], int] = {}
-        """How many of these nodes have no room for such a replica; room only shrinks."""
+        self._tried: dict[tuple[Request, str], int] = {}
+        """How many nodes of a pattern have no room for such a replica; room only shrinks."""
 
     def take_first(
-        self, nodes: tuple[str, ...], request: Request, devices: tuple[int, ...] | None
+        self, pattern: str, nodes: tuple[str, ...], request: Request, devices: tuple[int, ...] | None
     ) -> tuple[str, tuple[int, ...]]:
-        """Count one replica against the first node with room; returns node and devices, or raises `NoRoom`."""
+        """Count one replica against the first node of a pattern with room; raises `NoRoom` if none has."""
         answer = ""
-        for position in range(self._tried.get((request, nodes), 0), len(nodes)):
+        for position in range(self._tried.get((request, pattern), 0), len(nodes)):
             node = nodes[position]
             if node not in self._rooms:
                 self._rooms[node] = _Room(self._nodes[node])
@@ -39,7 +39,7 @@ class Ledger:
             except NoRoom as refusal:
                 answer = str(refusal)
             if devices is None:
-                self._tried[request, nodes] = position + 1
+                self._tried[request, pattern] = position + 1
         raise NoRoom(answer if len(nodes) == 1 and answer else f"none of the {len(nodes)} nodes has room for a replica")
 
 

@@ -36,6 +36,7 @@ class Seat(Struct, frozen=True):
 class Place(Struct, frozen=True):
     """One replica's place as written; `nodes` are tried in order."""
 
+    pattern: str
     nodes: tuple[str, ...]
     devices: tuple[int, ...] | None
     role: str | None
@@ -146,7 +147,7 @@ def _unfold(world: World, entry: PlaceSpec, count: int) -> list[Place]:
     number = entry.replicas if entry.replicas is not None else count
     if number > MOST_REPLICAS:
         raise Impossible(f"puts {number} replicas on {entry.node}; at most {MOST_REPLICAS}")
-    return [Place(_matching(world, entry.node), entry.devices, entry.role)] * number
+    return [Place(entry.node, _matching(world, entry.node), entry.devices, entry.role)] * number
 
 
 def _wanted(gang: Group, places: list[Place]) -> Counts | int:
@@ -236,6 +237,6 @@ def _pair(seats: list[Seat], places: list[Place]) -> list[tuple[Seat, Place]]:
 
 
 def _sit(world: World, ledger: Ledger, workload: str, seat: Seat, place: Place, since_ms: int) -> SlotRunning:
-    node, devices = ledger.take_first(place.nodes, seat.request, place.devices)
+    node, devices = ledger.take_first(place.pattern, place.nodes, seat.request, place.devices)
     exact = world.nodes[node].assignable or place.devices is not None
     return SlotRunning(workload, seat.role, seat.ordinal, node, devices if exact else (), since_ms)

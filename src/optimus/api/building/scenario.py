@@ -33,7 +33,7 @@ def build(spec: ScenarioSpec, report: Report) -> Scenario:
         world.add_pool(pool, ("pools", i), _raw(report, ("pools", i)))
     world.add_implied_pools()
     for i, queue in enumerate(spec.queues):
-        world.add_queue(queue, ("queues", i), _raw(report, ("queues", i)))
+        world.add_queue(queue, ("queues", i), _raw(report, ("queues", i)), now_ms=start_ms)
     if not spec.queues and not look_up(report.root, ("queues",)):
         world.queues[DEFAULT_QUEUE] = Queue(name=DEFAULT_QUEUE)
     world.check_queue_tree()

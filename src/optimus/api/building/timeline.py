@@ -195,7 +195,8 @@ class Timeline:
         found.extend(PoolSeen(pool) for name, pool in self.world.pools.items() if name not in before)
         for i, queue_spec in enumerate(spec.add.queues):
             place = (*loc, "add", "queues", i)
-            queue = self.world.add_queue(queue_spec, place, self._raw(place))
+            now_ms = self.now_ms
+            queue = self.world.add_queue(queue_spec, place, self._raw(place), now_ms=now_ms, created_ms=now_ms)
             found.extend([QueueSeen(queue)] if queue else [])
         if spec.add.queues:
             self.world.check_queue_tree()
@@ -215,7 +216,10 @@ class Timeline:
             merged = self._merged("queue", place)
             queue_spec = self._validated(QueueSpec, merged, place)
             if merged is not None and queue_spec is not None:
-                queue = self.world.add_queue(queue_spec, place, merged, changed=True)
+                created_ms = self.world.queues[queue_spec.name].created_ms
+                queue = self.world.add_queue(
+                    queue_spec, place, merged, now_ms=self.now_ms, created_ms=created_ms, changed=True
+                )
                 found.extend([QueueSeen(queue)] if queue else [])
         if spec.change.queues:
             self.world.check_queue_tree()

@@ -83,8 +83,10 @@ class World:
         if DEFAULT_POOL not in self.pools and any(self.pool_of(node) == DEFAULT_POOL for node in self.nodes.values()):
             self.pools[DEFAULT_POOL] = NodePool(name=DEFAULT_POOL, levels=self.levels())
 
-    def add_queue(self, spec: QueueSpec, loc: Loc, raw: MarkedMap, *, changed: bool = False) -> Queue | None:
-        queue = spec.to_queue()
+    def add_queue(
+        self, spec: QueueSpec, loc: Loc, raw: MarkedMap, *, now_ms: int, created_ms: int = 0, changed: bool = False
+    ) -> Queue | None:
+        queue = spec.to_queue(now_ms=now_ms, created_ms=created_ms)
         if queue.name in self.queues and not changed:
             self.report.add((*loc, "name"), f"queue {queue.name} is there twice")
             return None

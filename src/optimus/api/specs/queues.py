@@ -31,6 +31,7 @@ from optimus.api.specs.fields import (
     Spec,
     Text,
     Texts,
+    When,
     choice,
     complain,
 )
@@ -132,13 +133,16 @@ class QueueSpec(ResourceQuotas):
     min_runtime_before_reclaim: Duration = 0
     idle_timeout: Duration | None = None
     order: Text = ""
+    created: When | None = None
+    """Older queues win ties."""
 
     def quotas(self) -> tuple[PoolQuota, ...]:
         own = self.resources()
         shorthand = (PoolQuota(pool=DEFAULT_POOL, resources=own),) if own else ()
         return (*(PoolQuota(pool=pool.name, resources=pool.resources()) for pool in self.pools), *shorthand)
 
-    def to_queue(self) -> Queue:
+    def to_queue(self, *, now_ms: int, created_ms: int = 0) -> Queue:
+        """`created_ms` where the file does not say."""
         return Queue(
             name=self.name,
             parent=self.parent or "",
@@ -156,5 +160,6 @@ class QueueSpec(ResourceQuotas):
                 order=self.order,
             ),
             state=self.state,
+            created_ms=created_ms if self.created is None else max(0, self.created.resolve(now_ms)),
             namespaces=self.namespaces,
         )

@@ -26,7 +26,7 @@ MAX_THRESHOLDS = 96
 
 
 class BlockTable:
-    def __init__(self, blocks: Sequence[Block], models: Sequence[str]) -> None:
+    def __init__(self, blocks: Sequence[Block], models: Sequence[str], scale: float) -> None:
         steps = [(block, i) for block in blocks if block.value > 0 for i in range(1, MAX_DEVICES // block.gpu_count + 1)]
         self.worth_anything = bool(steps)
         self._cpu = _thresholds([i * block.cpu_milli for block, i in steps])
@@ -42,21 +42,19 @@ class BlockTable:
                 if block in allowed:
                     row = np.searchsorted(self._cpu, i * block.cpu_milli) + 1
                     column = np.searchsorted(self._memory, i * block.memory_mib) + 1
-                    cells[layer, i * block.gpu_count, row, column] += block.value
+                    cells[layer, i * block.gpu_count, row, column] += block.value * scale
         self._cells: Floats = cells.cumsum(axis=1).cumsum(axis=2).cumsum(axis=3).ravel()
         self._device_stride = shape[2] * shape[3]
         self._cpu_stride = shape[3]
         self._layer_start: Ints = np.array([layers[kind] for kind in kinds] + [0]) * (self._device_stride * shape[1])
 
-    def cell(self, cpu: Ints, memory: Ints, model: Ints) -> Ints:
-        """Where to look, but for the number of free devices; `model` is by node, the others [state, node]."""
-        cell = self._cpu.searchsorted(cpu, side="right") * self._cpu_stride
-        cell += self._memory.searchsorted(memory, side="right")
-        cell += self._layer_start[model]
-        return cell
-
-    def value(self, free: Floats, cell: Ints) -> Floats:
-        return self._cells.take((free * self._device_stride).astype(np.int64) + cell, mode="clip")
+    def value(self, free: Floats, cpu: Ints, memory: Ints, model: Ints) -> Floats:
+        """Value of the places; `model` is by node, the others have any leading axes before the node's."""
+        index = (free * self._device_stride).astype(np.int64)
+        index += self._layer_start[model]
+        index += self._cpu.searchsorted(cpu, side="right") * self._cpu_stride
+        index += self._memory.searchsorted(memory, side="right")
+        return self._cells.take(index, mode="clip")
 
 
 def _thresholds(wanted: list[int]) -> Ints:

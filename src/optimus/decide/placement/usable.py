@@ -46,47 +46,48 @@ class Gains(NamedTuple):
 class Ask(NamedTuple):
     """A request, prepared once by `CompiledTables.ask` and used for every row of nodes.
 
-    Columns have one entry per variant of a node: before; after; for a share instead of "after" the share on a device
-    that is in use already, and the share on a fully free device.
+    The columns have one entry for each state of a node: before; after. A share has two states after: on the best
+    device that is in use already, and on a fully free device.
     """
 
-    gpu_count: int
     shares: bool
     """Takes less than the whole of a device."""
+    gpu_count: int
     cpu: Ints
     memory: Ints
     free_devices: Ints
     gap: Floats
     change_in_use: Floats
     """Change of the gap value by free thousandths of a device in use; impossible where the share does not fit."""
-    change_free: float
     price: Floats
     """By model, and last for no device: minus what is to pay, impossible where the model is not allowed."""
-    allowed: Bools
-    any_model: bool
-    """Neither prices nor allowed models make a difference."""
+    allowed: Bools | None
+    """By model, and last for no device; None where all are."""
+    priced: bool
+    """Prices or allowed models make a difference."""
 
 
 class CompiledTables:
-    """Packing tables as arrays. Immutable: make a new one when the tables or the list of models change."""
+    """Packing tables as arrays, in hundredths of a device. Make a new one when tables or list of models change."""
 
     def __init__(self, tables: PackingTables, models: Sequence[str]) -> None:
         free = np.arange(WHOLE_DEVICE_MILLI + 1)
         if tables.gap_value:
-            self.gap: Floats = np.array(tables.gap_value)[free // GAP_MILLI]
+            gap: Floats = np.array(tables.gap_value)[free // GAP_MILLI]
         else:  # nothing learned yet: keep devices whole
-            self.gap = free * free / WHOLE_DEVICE_MILLI
-        self.price: Floats = np.array([tables.model_price.get(model, 0.0) for model in models] + [0.0])
-        self._blocks = BlockTable(tables.blocks, models)
-        self._bin_weight: Floats = np.array([each.weight for each in tables.stranding])
-        self._fed_by_cpu = _fed_per_unit([each.cpu_per_gpu_milli for each in tables.stranding])
-        self._fed_by_memory = _fed_per_unit([each.memory_per_gpu_milli for each in tables.stranding])
+            gap = free * free / WHOLE_DEVICE_MILLI
+        self.gap = gap / QUANTUM_MILLI
+        self.price: Floats = np.array([tables.model_price.get(model, 0.0) for model in models] + [0.0]) / QUANTUM_MILLI
+        self.blocks = BlockTable(tables.blocks, models, 1.0 / QUANTUM_MILLI)
+        self.bin_weight: Floats = np.array([each.weight for each in tables.stranding])
+        self.fed_by_cpu = _fed_per_unit([each.cpu_per_gpu_milli for each in tables.stranding])
+        self.fed_by_memory = _fed_per_unit([each.memory_per_gpu_milli for each in tables.stranding])
 
     def ask(
         self,
         *,
         gpu_count: int,
-        gpu_milli: int,
+        gpu_milli: int,  # of each device
         cpu_milli: int,
         memory_mib: int,
         allowed: ArrayLike | None = None,  # by model; None allows all
@@ -100,34 +101,30 @@ class CompiledTables:
         may = np.ones(len(self.price), dtype=bool)
         if allowed is not None and gpu_count:
             may[:-1] = np.asarray(allowed, dtype=bool)
-        taken = milli if shares else milli * gpu_count
+        price = np.where(may, -self.price * milli * (1 if shares else gpu_count), _IMPOSSIBLE)
         return Ask(
-            gpu_count=gpu_count,
             shares=shares,
-            cpu=_column(0, cpu_milli),
-            memory=_column(0, memory_mib),
-            free_devices=_column(0, 1) if shares else _column(0, gpu_count),
-            gap=np.array([[0.0], [change_free * gpu_count]]),
+            gpu_count=gpu_count,
+            cpu=_column(0, cpu_milli, cpu_milli) if shares else _column(0, cpu_milli),
+            memory=_column(0, memory_mib, memory_mib) if shares else _column(0, memory_mib),
+            free_devices=_column(0, 0, 1) if shares else _column(0, gpu_count),
+            gap=np.array([[0.0], [0.0], [change_free]] if shares else [[0.0], [change_free * gpu_count]]),
             change_in_use=change,
-            change_free=change_free,
-            price=np.where(may, -self.price * taken, _IMPOSSIBLE),
-            allowed=may,
-            any_model=bool(may.all() and not self.price.any()),
+            price=price,
+            allowed=None if may.all() else may,
+            priced=bool(price.any()),
         )
 
-    def fed(self, cpu: Ints, memory: Ints) -> Floats:
-        """[bin, state, node] idle GPU that CPU and memory can still feed."""
-        fed: Floats = cpu * self._fed_by_cpu
-        return np.minimum(fed, memory * self._fed_by_memory, out=fed)
-
-    def value(self, gap: Floats, free: Floats, fed: Floats, cell: Ints) -> Floats:
-        """[state, node] usable capacity, but for the prices of models."""
+    def value(self, gap: Floats, free: Floats, cpu: Ints, memory: Ints, model: Ints) -> Floats:
+        """Usable capacity, but for the prices of models; `model` is by node, the others are [state, node]."""
         value = gap
-        if len(self._bin_weight):
-            part = np.minimum(fed, gap)
-            value = value + np.dot(self._bin_weight, part.reshape(len(part), -1)).reshape(gap.shape)
-        if self._blocks.worth_anything:
-            value = value + self._blocks.value(free, cell)
+        if len(self.bin_weight):
+            fed: Floats = cpu * self.fed_by_cpu
+            np.minimum(fed, memory * self.fed_by_memory, out=fed)
+            np.minimum(fed, gap, out=fed)
+            value = value + np.dot(self.bin_weight, fed.reshape(len(fed), -1)).reshape(gap.shape)
+        if self.blocks.worth_anything:
+            value = value + self.blocks.value(free, cpu, memory, model)
         return value
 
 
@@ -143,45 +140,37 @@ def gain(tables: CompiledTables, ask: Ask, gpus: Ints, device_model: Ints, cpu: 
         return Gains(np.concatenate([part.gain for part in parts]), np.concatenate([part.device for part in parts]))
     rows = _ROWS[: len(gpus)]
     ones = _ONES[: gpus.shape[1]]
-    gap = np.dot(tables.gap.take(gpus, mode="clip"), ones)
     is_free = gpus >= WHOLE_DEVICE_MILLI
-    free = np.dot(is_free, ones)
-    usable = is_free if ask.any_model else is_free & ask.allowed[device_model]
+    usable = is_free if ask.allowed is None else is_free & ask.allowed[device_model]
     first_free = usable.argmax(axis=1)
     model = device_model[rows, first_free]
-    cpu = cpu - ask.cpu
-    memory = memory - ask.memory
-    fed = tables.fed(cpu, memory)
-    cell = tables._blocks.cell(cpu, memory, model)
+    gap = np.dot(tables.gap.take(gpus, mode="clip"), ones) + ask.gap
+    free = np.dot(is_free, ones) - ask.free_devices
     if not ask.shares:
-        before, after = tables.value(gap + ask.gap, free - ask.free_devices, fed, cell)
-        change = after - before
-        if not ask.any_model:
-            change += ask.price[model]
-        return Gains(_quantised(change), np.full(len(gpus), -1))
-    in_use = ask.change_in_use.take(gpus, mode="clip")
-    choice = in_use if ask.any_model else in_use + ask.price[device_model]
-    device = choice.argmax(axis=1)
-    gaps = np.empty((2, len(gpus)))
-    gaps[0] = gap + in_use[rows, device]
-    gaps[1] = gap + np.where(usable[rows, first_free], ask.change_free, _IMPOSSIBLE)
-    after = tables.value(gaps, free - ask.free_devices, fed[:, 1:], cell[1:])
-    if not ask.any_model:
-        after[0] += ask.price[device_model[rows, device]]
-        after[1] += ask.price[model]
-    before = tables.value(gap, free, fed[:, 0], cell[0])
-    return Gains(
-        _quantised(np.maximum(after[0], after[1]) - before), np.where(after[1] > after[0], first_free, device)
-    )
+        before, after = tables.value(gap, free, cpu - ask.cpu, memory - ask.memory, model)
+        if ask.priced:
+            after += ask.price[model]
+        return Gains(_rounded(after - before), np.full(len(gpus), -1))
+    change = ask.change_in_use.take(gpus, mode="clip")
+    in_use = (change + ask.price[device_model] if ask.priced else change).argmax(axis=1)
+    gap[1] += change[rows, in_use]
+    before, on_used, on_free = tables.value(gap, free, cpu - ask.cpu, memory - ask.memory, model)
+    if ask.priced:
+        on_used += ask.price[device_model[rows, in_use]]
+        on_free += ask.price[model]
+    better_free = (on_free > on_used) & usable[rows, first_free]
+    after = np.where(better_free, on_free, on_used)
+    return Gains(_rounded(after - before), np.where(better_free, first_free, in_use))
 
 
-def _quantised(change: Floats) -> Ints:
-    return np.floor(change * (1.0 / QUANTUM_MILLI) + (0.5 + _TIE_MARGIN)).astype(np.int64)
+def _rounded(change: Floats) -> Ints:
+    return np.floor(change + (0.5 + _TIE_MARGIN)).astype(np.int64)
 
 
 def _column(*values: int) -> Ints:
     return np.array(values, dtype=np.int64).reshape(-1, 1)
 
 
-def _fed_per_unit(needs: list[float]) -> Floats:
-    return (1.0 / np.maximum(np.array(needs), _LEAST_PER_GPU)).reshape(-1, 1, 1)
+def _fed_per_unit(milli_needs: list[float]) -> Floats:
+    """Hundredths of a device that one unit can feed, shaped to multiply [state, node] into [bin, state, node]."""
+    return (1.0 / QUANTUM_MILLI / np.maximum(np.array(milli_needs), _LEAST_PER_GPU)).reshape(-1, 1, 1)
