@@ -63,11 +63,11 @@ queues: {"[" * 80}{"]" * 80}   # <-- nested more than 64 levels
 """,
     "a second document goes on after a broken one": """\
 queues: [{name: a}
----
+---   # <-- is not YAML
 queues: [{name: b, rank: x}]   # <-- must be a number: x
 ---
 queues: {name: c}   # <-- must be a list
-""".replace("---\nqueues: [{name: b", "---   # <-- is not YAML\nqueues: [{name: b", 1),
+""",
 }
 
 CLUSTER = {
@@ -219,9 +219,9 @@ workloads:
     groups:
       - {name: g, groups: [{name: g}]}   # <-- group g is there twice
   - {name: d, queue: q, gpu: 1, roles: [{name: w}]}   # <-- gpu beside roles or groups
-  - name: e
+  - name: e   # <-- may grow to 1000000 replicas
     queue: q
-    groups: [{name: g, copies: 1000, replicas: 1000}]   # <-- may grow to 1000000 replicas
+    groups: [{name: g, copies: 1000, replicas: 1000}]
   - {name: f, queue: q, roles: [{replicas: 1}]}   # <-- roles[0].name: is missing
 """,
     "words": WORLD

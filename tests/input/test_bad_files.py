@@ -45,5 +45,5 @@ def test_columns_are_inside_their_lines(text: str) -> None:
 
 def test_an_error_reads_like_a_compiler_message() -> None:
     (error,) = load_text("queues:\n  - {name: vision, gpu: {guarantee: -1}}\n", "queues.yaml").errors
-    assert str(error) == "queues.yaml:2:38: queue vision: gpu.guarantee: must not be negative: -1"
+    assert str(error) == "queues.yaml:2:37: queue vision: gpu.guarantee: must not be negative: -1"
     assert error.set_aside == "queue vision"

@@ -46,7 +46,7 @@ def _add_document(root: MarkedMap, document: MarkedMap, faults: list[Fault]) -> 
         section = KINDS[kind]
         records = MarkedList(document.mark)
         records.put(_record(document, faults), document.mark)
-        _add_list(root, section, records, document.mark)
+        _add_list(root, section, records, document.mark, faults)
     else:
         known = [*KINDS, *WHOLE]
         hint = nearest(shown(kind), known)
@@ -84,42 +84,52 @@ def _add_sections(root: MarkedMap, document: MarkedMap, faults: list[Fault]) -> 
         if key == "cluster" and isinstance(value, MarkedMap):
             _add_cluster(root, value, faults)
         elif key in ("cluster", "nodes") and isinstance(value, MarkedList):
-            _add_list(_cluster_of(root, mark), "nodes", value, mark)
+            _add_list(_cluster_of(root, mark, faults), "nodes", value, mark, faults)
         elif key in LISTS and isinstance(value, MarkedList):
-            _add_list(root, key, value, mark)
+            _add_list(root, key, value, mark, faults)
+        elif key in LISTS and key in root:
+            faults.append(Fault(mark, key, f"must be a list, not {shown(value)}", ""))
         elif key in root:
             message = f"{key} is given twice; first in line {root.key_marks[key].line}"
             faults.append(Fault(mark, key, message, "only pools, queues, workloads and nodes add up"))
         elif key == "nodes":
-            _cluster_of(root, mark).take_from(document, key)
+            _cluster_of(root, mark, faults).take_from(document, key)
         else:
             root.take_from(document, key)
 
 
 def _add_cluster(root: MarkedMap, cluster: MarkedMap, faults: list[Fault]) -> None:
-    home = _cluster_of(root, cluster.mark)
+    home = _cluster_of(root, cluster.mark, faults)
     home.faults.extend(cluster.faults)
     for key, value in cluster.items():
         target = root if key in ("pools", "queues") else home
         if isinstance(value, MarkedList) and key in ("pools", "queues", "nodes"):
-            _add_list(target, key, value, cluster.key_marks[key])
+            _add_list(target, key, value, cluster.key_marks[key], faults)
         elif key in target:
             faults.append(Fault(cluster.key_marks[key], key, f"{key} is given twice", ""))
         else:
             target.take_from(cluster, key)
 
 
-def _cluster_of(root: MarkedMap, mark: Mark) -> MarkedMap:
+def _cluster_of(root: MarkedMap, mark: Mark, faults: list[Fault]) -> MarkedMap:
     home = root.get("cluster")
     if not isinstance(home, MarkedMap):
+        _refuse(root, "cluster", "a mapping or a list of node groups", faults)
         home = MarkedMap(mark)
         root.put("cluster", home, mark, mark)
     return home
 
 
-def _add_list(target: MarkedMap, key: str, records: MarkedList, mark: Mark) -> None:
+def _add_list(target: MarkedMap, key: str, records: MarkedList, mark: Mark, faults: list[Fault]) -> None:
     section = target.get(key)
     if not isinstance(section, MarkedList):
+        _refuse(target, key, "a list", faults)
         section = MarkedList(records.mark)
         target.put(key, section, mark, records.mark)
     section.take_all_from(records)
+
+
+def _refuse(target: MarkedMap, key: str, what: str, faults: list[Fault]) -> None:
+    """An earlier document said something else here, which gives way."""
+    if target.get(key) is not None:
+        faults.append(Fault(target.value_marks[key], key, f"must be {what}, not {shown(target[key])}", ""))

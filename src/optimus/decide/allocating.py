@@ -54,6 +54,7 @@ class Allocator:
         world = self.world
         self.waiting = Waiting()
         self._refused.clear()
+        self.taker.new_pass()
         for board in world.boards:
             board.clear_shadows()
         turns = Turns(world, self.shares.lending, lines, self._need)
@@ -81,7 +82,7 @@ class Allocator:
         world, columns = self.world, self.world.columns
         key = (int(columns.signature[row]), int(columns.queue[row]), int(columns.preemptible[row]), int(columns.priority[row]))
         kept = self._refused.get(key)
-        if kept is not None and kept[0] == (world.acted(), len(self.waiting.reservations)):
+        if kept is not None and kept[0] == (world.departures, len(self.waiting.reservations)):
             return kept[1]
         ask = world.ask(row)
         pools = [pool for pool in ask.pools if ask.possible(pool)]
@@ -112,7 +113,7 @@ class Allocator:
         return self._refuse(key, refusals[pools[0]])
 
     def _refuse(self, key: tuple[int, int, int, int], why: Reason) -> Reason:
-        self._refused[key] = ((self.world.acted(), len(self.waiting.reservations)), why)
+        self._refused[key] = ((self.world.departures, len(self.waiting.reservations)), why)
         return why
 
     def _guarantee_refusal(self, row: int, ask: Ask, pool: int) -> Reason | None:

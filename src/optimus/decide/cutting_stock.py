@@ -19,6 +19,8 @@ from optimus.model.packing import GAP_STEPS
 Floats = NDArray[np.float64]
 
 _TOLERANCE = 1e-9
+_GOOD_ENOUGH = 3e-3
+"""Stop when no pattern could save more than this part of the devices."""
 _MAX_PIVOTS = 1_000
 """Far above what a mix needs (tens); the prices of an unfinished programme are still usable."""
 
@@ -31,29 +33,34 @@ def best_fill_values(demand: Mapping[int, float]) -> Floats:
     prices = np.full(GAP_STEPS + 1, -np.inf)
     prices[sorted(demand)] = share_prices(demand)
     values, _ = _fill(prices)
-    return values / values[GAP_STEPS]
+    in_devices: Floats = values / values[GAP_STEPS]
+    return in_devices
 
 
 def share_prices(demand: Mapping[int, float]) -> Floats:
     """Devices that one share of each size (ascending) costs when the whole mix is cut from the fewest devices."""
     sizes = np.array(sorted(demand))
-    wanted = np.array([demand[int(size)] for size in sizes])
-    wanted = wanted / wanted.sum()
-    patterns = np.diag((GAP_STEPS // sizes).astype(np.float64))
-    dense = np.full(GAP_STEPS + 1, -np.inf)
-    prices = 1.0 / patterns.diagonal()
+    wanted = np.array([demand[int(size)] for size in sizes], dtype=np.float64)
+    wanted /= wanted.sum()
+    # The inverse of the basis is kept, not computed: factorising a small matrix may start a pool of threads.
+    per_device = (GAP_STEPS // sizes).astype(np.float64)
+    inverse: Floats = np.diag(1.0 / per_device)
+    devices: Floats = wanted / per_device
+    price_of = np.full(GAP_STEPS + 1, -np.inf)
     for _ in range(_MAX_PIVOTS):
-        dense[sizes] = prices
-        values, last = _fill(dense)
-        if values[GAP_STEPS] <= 1.0 + _TOLERANCE:
+        prices = inverse.sum(axis=0)
+        price_of[sizes] = prices
+        values, first = _fill(price_of)
+        if values[GAP_STEPS] <= 1.0 + _GOOD_ENOUGH:
             break
-        entering = _pattern(last, sizes)
-        inverse = np.linalg.inv(patterns)
-        step = inverse @ entering
-        used = inverse @ wanted
-        ratios = np.where(step > _TOLERANCE, used / np.maximum(step, _TOLERANCE), np.inf)
-        patterns[:, int(ratios.argmin())] = entering
-        prices = np.linalg.solve(patterns.T, np.ones(len(sizes)))
+        step = (inverse * _pattern(first, sizes)).sum(axis=1)
+        ratio = np.full(len(sizes), np.inf)
+        np.divide(devices, step, out=ratio, where=step > _TOLERANCE)
+        leaving = int(ratio.argmin())
+        step[leaving] -= 1.0
+        row, amount = inverse[leaving] / (step[leaving] + 1.0), max(float(ratio[leaving]), 0.0)
+        inverse -= np.multiply.outer(step, row)
+        devices = np.maximum(devices - step * amount, 0.0)
     return np.maximum(prices, 0.0)
 
 

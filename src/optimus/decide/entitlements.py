@@ -19,7 +19,6 @@ from optimus.decide.holdings import Holdings
 from optimus.decide.shares import Shares
 from optimus.decide.world import NEVER_TAKEN, World
 from optimus.state.arrays import Bools, Ints
-from optimus.state.queue_tree import ROOT
 from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
 
 
@@ -59,7 +58,7 @@ def entitlement(world: World, shares: Shares, queue: int, pool: int, amount: Int
             continue
         by = "guarantee" if guaranteed else "share"
         bounds = tree.guarantee if guaranteed else shares.share
-        for sibling in tree.children[tree.parent[own] if tree.parent[own] != ROOT else ROOT]:
+        for sibling in tree.children[tree.parent[own]]:
             if sibling != own:
                 number = len(sides)
                 sides.append(Side(sibling, len(tree.paths[sibling]), bounds[sibling, pool], by))
@@ -107,7 +106,7 @@ def attribute(world: World, holdings: Holdings, pool: int) -> tuple[Ints, Ints]:
     is_surplus = np.arange(2 * size) >= size
     priority = np.tile(holdings.priority, 2)
     started = np.tile(np.where(holdings.started < 0, world.now_ms, holdings.started), 2)
-    name = np.tile(np.arange(size), 2)
+    name = np.tile(holdings.rank, 2)
     covered = np.zeros(2 * size, dtype=np.bool_)
     bits = np.zeros(2 * size, dtype=np.int64)
     ancestors = _ancestors(world, deepest)

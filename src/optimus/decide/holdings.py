@@ -1,10 +1,12 @@
 """Who holds room in a pool: one row per workload, for choosing whom to ask to leave.
 
-Built at most once per pool and state of the plan, and only when somebody asks: most cycles never need it.
+What the snapshot says is looked up once per pool and cycle; what the plan has changed since is laid over it. Most
+cycles never need any of it.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +32,8 @@ class Place:
 @dataclass(frozen=True, slots=True, eq=False)
 class Holdings:
     rows: Ints
-    """Workload rows, by name of the workload."""
+    rank: Ints
+    """Order of the workloads' names."""
     queue: Ints
     kind: Ints
     """Preemptibility."""
@@ -45,39 +48,65 @@ class Holdings:
     """Started by this very plan: taking it out means not starting it."""
 
 
-def holdings_of(world: World, pool: int) -> Holdings:
-    columns = world.columns
-    alive = columns.view("alive") > 0
-    holding = (columns.view("held") + columns.view("promised") > 0) & (columns.view("pool") == pool) & alive
-    rows = {int(row) for row in np.flatnonzero(holding)}
-    fresh = set()
-    for row, draft in world.drafts.items():
-        if draft.evicted or (draft.removed and not world.slots_of(row) and not draft.added):
-            rows.discard(row)
-        elif draft.start is not None and draft.added[0][0].pool == pool:
-            rows.add(row)
-            fresh.add(row)
-    ordered = sorted(rows, key=lambda row: world.spec(row).id)
-    at = np.array(ordered, dtype=np.int64)
-    amount = columns.amount[at].copy()
-    least = amount.copy()
-    for i, row in enumerate(ordered):
-        if row in world.drafts:
+class Ledgerbook:
+    """Holdings of one pool: those of the snapshot, and the plan's changes on top."""
+
+    def __init__(self, world: World, pool: int) -> None:
+        self._world = world
+        self._pool = pool
+        columns = world.columns
+        holding = (columns.view("held") + columns.view("promised") > 0) & (columns.view("pool") == pool)
+        found = np.flatnonzero(holding & (columns.view("alive") > 0)).tolist()
+        self._rows: list[int] = sorted(found, key=lambda row: world.spec(row).id)
+        self._names = [world.spec(row).id for row in self._rows]
+        self._place = {row: i for i, row in enumerate(self._rows)}
+        at = np.array(self._rows, dtype=np.int64)
+        self._amount = columns.amount[at]
+        self._least = self._amount.copy()
+        for row in world.table.elastic:
+            i = self._place.get(row)
+            if i is not None:
+                self._least[i] = np.minimum(world.ask(row).least_amount(pool), self._amount[i])
+        self._cost = _costs(world, at, self._amount)
+
+    def now(self) -> Holdings:
+        """With everything the plan has done so far."""
+        world, columns = self._world, self._world.columns
+        keep = np.ones(len(self._rows), dtype=np.bool_)
+        changed: list[tuple[int, int]] = []
+        fresh: list[int] = []
+        for row, draft in world.drafts.items():
+            i = self._place.get(row)
+            if draft.start is not None and draft.added and draft.added[0][0].pool == self._pool:
+                fresh.append(row)
+            elif i is not None and (draft.evicted or not (world.slots_of(row) or draft.added)):
+                keep[i] = False
+            elif i is not None:
+                changed.append((i, row))
+        fresh.sort(key=lambda row: world.spec(row).id)
+        step = len(fresh) + 1
+        fresh_rank = [bisect_left(self._names, world.spec(row).id) * step + j + 1 for j, row in enumerate(fresh)]
+        amount, least = self._amount.copy(), self._least.copy()
+        for i, row in changed:
             amount[i] = world.held_amount(row)
-            least[i] = amount[i]
-        if row in world.table.elastic:
-            least[i] = np.minimum(world.ask(row).least_amount(pool), amount[i])
-    return Holdings(
-        rows=at,
-        queue=columns.queue[at],
-        kind=columns.preemptible[at],
-        priority=columns.priority[at],
-        started=columns.started[at],
-        amount=amount,
-        least=least,
-        cost=_costs(world, at, amount),
-        fresh=np.array([row in fresh for row in ordered], dtype=np.bool_),
-    )
+            least[i] = np.minimum(world.ask(row).least_amount(self._pool), amount[i]) if row in world.table.elastic else amount[i]
+        extra = np.array([world.drafts[row].change for row in fresh], dtype=np.int64).reshape(len(fresh), amount.shape[1])
+        extra_least = np.array([world.ask(row).least_amount(self._pool) for row in fresh], dtype=np.int64)
+        extra_least = np.minimum(extra_least.reshape(extra.shape), extra)
+        at = np.array([row for i, row in enumerate(self._rows) if keep[i]] + fresh, dtype=np.int64)
+        rank = np.concatenate([(np.flatnonzero(keep) + 1) * step, np.array(fresh_rank, dtype=np.int64)])
+        return Holdings(
+            rows=at,
+            rank=rank,
+            queue=columns.queue[at],
+            kind=columns.preemptible[at],
+            priority=columns.priority[at],
+            started=columns.started[at],
+            amount=np.concatenate([amount[keep], extra]),
+            least=np.concatenate([least[keep], extra_least]),
+            cost=np.concatenate([self._cost[keep], np.zeros(len(fresh), dtype=np.int64)]),
+            fresh=np.arange(len(at)) >= len(at) - len(fresh),
+        )
 
 
 def lost_ms(world: World, row: int) -> int:
@@ -99,10 +128,10 @@ def _costs(world: World, rows: Ints, amount: Ints) -> Ints:
     started = world.columns.started[rows]
     idle = started < 0
     size = np.where(amount[:, GPU_COLUMN] > 0, amount[:, GPU_COLUMN], amount[:, CPU_COLUMN] // CPU_MILLI_PER_GPU)
-    restart = np.array([world.spec(int(row)).restart_cost_ms for row in rows], dtype=np.int64)
+    restart = np.array([world.spec(row).restart_cost_ms for row in rows.tolist()], dtype=np.int64)
     columns = VictimColumns(
         restart_cost_ms=np.where(idle, 0, restart),
-        lost_ms=np.array([lost_ms(world, int(row)) for row in rows], dtype=np.int64),
+        lost_ms=np.array([lost_ms(world, row) for row in rows.tolist()], dtype=np.int64),
         size_milli=size,
         priority=world.columns.priority[rows],
         running_ms=np.where(idle, 0, world.now_ms - started),

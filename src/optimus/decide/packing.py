@@ -32,7 +32,7 @@ BEST_FILL_WEIGHT = 0.7 * 800
 RANDOM_FILL_WEIGHT = 0.3
 PATIENCE = 0.01
 """Share of arrivals for which a gap stays open though nothing that fits has come."""
-STRANDING_BINS = 12
+STRANDING_BINS = 8
 HIGHEST_PRICE = 2.0
 BLOCK_WEIGHT = 0.07
 BLOCK_EXPONENT = 1.5

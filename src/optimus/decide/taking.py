@@ -36,6 +36,11 @@ class Taker:
         self.searches = world.budget.victim_searches
         self.cache = HoldingsCache(world)
         self._hopeless: dict[tuple[object, ...], int] = {}
+        """Questions answered with no in this pass, and how many had been told to leave by then."""
+
+    def new_pass(self) -> None:
+        """Everything may be asked again."""
+        self._hopeless.clear()
 
     def take_back(self, row: int, pool: int) -> bool:
         """Reclaim and preempt for a workload that waits. True if its room is promised (or it started)."""
@@ -46,7 +51,7 @@ class Taker:
             return False
         if self._search(row, pool, ask, ask.minimum, amount, whole=True, grows=False, within=None):
             return True
-        self._hopeless[key] = self.world.acted()
+        self._hopeless[key] = self.world.departures
         return False
 
     def take_surplus(self, row: int, pool: int, step: Part, amount: Ints, within: Bools | None) -> bool:
@@ -83,7 +88,7 @@ class Taker:
                 else:
                     self._promise(row, seating, [], grows=False)
                 return True
-        self._hopeless[key] = world.acted()
+        self._hopeless[key] = world.departures
         return False
 
     # -- searching --------------------------------------------------------------------------------------------
@@ -124,7 +129,7 @@ class Taker:
 
     def _movable(self, pool: int) -> list[Unit]:
         world = self.world
-        holdings, _, _ = self.cache.get(pool)
+        holdings = self.cache.holdings(pool)
         units = []
         for i, row in enumerate(holdings.rows):
             started = int(holdings.started[i])
@@ -133,9 +138,7 @@ class Taker:
             spec = world.spec(int(row))
             if spec.checkpoint is None or (holdings.amount[i] != holdings.least[i]).any():
                 continue
-            policies = [world.tree.queues[q].policy for q in world.tree.paths[int(holdings.queue[i])]]
-            needed = next((p.min_runtime_before_preempt_ms for p in policies if p.min_runtime_before_preempt_ms), 0)
-            if world.now_ms - started < needed:
+            if world.now_ms - started < self.cache.before_preempt[holdings.queue[i]]:
                 continue
             cost = int(holdings.cost[i])
             places = places_of(world, int(row))
@@ -157,8 +160,9 @@ class Taker:
         return True
 
     def _is_hopeless(self, key: tuple[object, ...]) -> bool:
-        """The same question was answered with no, and nothing has happened since."""
-        return self._hopeless.get(key) == self.world.acted()
+        """The same question was answered with no in this pass, and nobody has been told to leave since: starts in
+        between leave less room, not more."""
+        return self._hopeless.get(key) == self.world.departures
 
     # -- acting -----------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimus.decide.entitlements import Entitlement, attribute
-from optimus.decide.holdings import Holdings, Place, holdings_of, places_of
+from optimus.decide.holdings import Holdings, Ledgerbook, Place, places_of
 from optimus.decide.shares import Shares
 from optimus.decide.turns import RATIO
 from optimus.decide.world import MINIMUM_KEPT, NEVER_TAKEN, World
@@ -57,15 +57,33 @@ class HoldingsCache:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._kept: dict[int, tuple[int, Holdings, Ints, Ints]] = {}
+        self._books: dict[int, Ledgerbook] = {}
+        self._holdings: dict[int, tuple[int, Holdings]] = {}
+        self._inside: dict[int, tuple[int, Ints, Ints]] = {}
+        queues = world.tree.queues
+        self.before_preempt: Ints = np.zeros(len(queues) + 1, dtype=np.int64)
+        """By queue: how long work must have run; the nearest queue that says something counts."""
+        self.before_reclaim: Ints = np.zeros(len(queues) + 1, dtype=np.int64)
+        for q, path in enumerate(world.tree.paths):
+            policies = [queues[above].policy for above in path]
+            self.before_preempt[q] = next((p.min_runtime_before_preempt_ms for p in policies if p.min_runtime_before_preempt_ms), 0)
+            self.before_reclaim[q] = next((p.min_runtime_before_reclaim_ms for p in policies if p.min_runtime_before_reclaim_ms), 0)
 
-    def get(self, pool: int) -> tuple[Holdings, Ints, Ints]:
-        kept = self._kept.get(pool)
+    def holdings(self, pool: int) -> Holdings:
+        kept = self._holdings.get(pool)
         version = self._world.acted()
         if kept is None or kept[0] != version:
-            holdings = holdings_of(self._world, pool)
-            inside_minimum, inside_surplus = attribute(self._world, holdings, pool)
-            kept = self._kept[pool] = (version, holdings, inside_minimum, inside_surplus)
+            if pool not in self._books:
+                self._books[pool] = Ledgerbook(self._world, pool)
+            kept = self._holdings[pool] = (version, self._books[pool].now())
+        return kept[1]
+
+    def inside(self, pool: int) -> tuple[Ints, Ints]:
+        """Of minimums and of surpluses: which guarantees they lie inside (`entitlements.attribute`)."""
+        kept = self._inside.get(pool)
+        version = self._world.acted()
+        if kept is None or kept[0] != version:
+            kept = self._inside[pool] = (version, *attribute(self._world, self.holdings(pool), pool))
         return kept[1:]
 
 
@@ -73,31 +91,36 @@ def candidates(
     world: World, shares: Shares, cache: HoldingsCache, row: int, pool: int, entitled: Entitlement, *, whole: bool = True
 ) -> list[Unit]:
     """Units that may be asked to leave for the workload in `row`, best to ask first. `whole`: not only surplus."""
-    holdings, inside_minimum, inside_surplus = cache.get(pool)
-    if not len(holdings.rows):
-        return []
     queue = int(world.columns.queue[row])
+    giving = _giving_sides(world, pool, entitled)
+    if not (giving >= 0).any() and not _own_queue_gives(world, row, queue):
+        return []
+    holdings = cache.holdings(pool)
     known = np.maximum(holdings.queue, 0)
-    side = np.where(holdings.queue >= 0, entitled.side_of[known], -1)
+    side = np.where(holdings.queue >= 0, giving[known], -1)
     own = holdings.queue == queue
     side = np.where(own, OWN_QUEUE, side)
+    has_surplus = (holdings.amount != holdings.least).any(axis=1) & (holdings.kind != NEVER_TAKEN)
+    lower = holdings.priority < int(world.columns.priority[row])
+    may_be_asked = (side >= 0) | (own & (has_surplus | lower))
+    may_be_asked &= holdings.rows != row
+    if not may_be_asked.any():
+        return []
+    inside_minimum, inside_surplus = cache.inside(pool)
     reach = np.zeros(len(side), dtype=np.int64)  # bits of the guarantees that protect from this asker
     for number, each in enumerate(entitled.sides):
-        mine = side == number
-        reach[mine] = ~((1 << (each.depth - 1)) - 1)
-    asker = holdings.rows == row
-    free_surplus = ((inside_surplus & reach) == 0) & (holdings.kind != NEVER_TAKEN) & (side != -1) & ~asker
-    over = overage(world, shares, pool)
-    tier = np.where(holdings.queue >= 0, -over[known], -(1 << 60))
+        reach[side == number] = ~((1 << (each.depth - 1)) - 1)
+    free_surplus = ((inside_surplus & reach) == 0) & has_surplus & may_be_asked
+    tier = np.where(holdings.queue >= 0, -overage(world, shares, pool)[known], -(1 << 60))
     units: list[Unit] = []
     last_step: dict[int, Unit] = {}
-    for i in np.flatnonzero(free_surplus & (holdings.amount != holdings.least).any(axis=1)):
+    for i in np.flatnonzero(free_surplus):
         for unit in _surplus_units(world, holdings, int(i), int(side[i]), int(tier[i])):
             units.append(unit)
             last_step[int(i)] = unit
     if whole:
-        may = _may_take_whole(world, holdings, inside_minimum, reach, side, row) & ~asker
-        for i in np.flatnonzero(may):
+        may = _may_take_whole(world, cache, holdings, inside_minimum, reach, side, lower)
+        for i in np.flatnonzero(may & may_be_asked):
             units.append(_whole_unit(world, holdings, int(i), int(side[i]), int(tier[i]), last_step.get(int(i))))
     return _in_order(world, holdings, units)
 
@@ -105,7 +128,7 @@ def candidates(
 def shedding_units(world: World, shares: Shares, cache: HoldingsCache, pool: int, inside: Ints) -> list[Unit]:
     """Everything below a queue that is above its limit and may be stopped, whatever its guarantee; `inside` is not
     negative for queues below it."""
-    holdings, _, _ = cache.get(pool)
+    holdings = cache.holdings(pool)
     known = np.maximum(holdings.queue, 0)
     mine = (holdings.queue >= 0) & (inside[known] >= 0) & (holdings.kind != NEVER_TAKEN)
     tier = -overage(world, shares, pool)[known]
@@ -152,35 +175,37 @@ def overage(world: World, shares: Shares, pool: int) -> Ints:
     return np.where(nothing, 1 << 55, ratio)
 
 
+def _giving_sides(world: World, pool: int, entitled: Entitlement) -> Ints:
+    """By queue: the number of its side, -1 where the side has nothing above its bound."""
+    gives = [bool((world.used_coming[side.queue, pool] > side.bound).any()) for side in entitled.sides]
+    side_of = entitled.side_of
+    return np.where(side_of >= 0, np.where(np.array([*gives, False])[side_of], side_of, -1), -1)
+
+
+def _own_queue_gives(world: World, row: int, queue: int) -> bool:
+    """Whether the asker's own queue has anything of lower priority, or surplus, at all."""
+    columns, priority = world.columns, int(world.columns.priority[row])
+    if world.lowest_started.get(queue, priority) < priority:
+        return True
+    holding = (columns.view("queue") == queue) & (columns.view("held") + columns.view("promised") > 0)
+    if (holding & (columns.view("priority") < priority)).any():
+        return True
+    return any(columns.queue[r] == queue and (holding[r] or r in world.drafts) for r in world.table.elastic)
+
+
 def _may_take_whole(
-    world: World, holdings: Holdings, inside: Ints, reach: Ints, side: Ints, row: int
+    world: World, cache: HoldingsCache, holdings: Holdings, inside: Ints, reach: Ints, side: Ints, lower: Bools
 ) -> Bools:
-    own = side == OWN_QUEUE
-    other = side >= 0
-    lower = holdings.priority < int(world.columns.priority[row])
+    own, other = side == OWN_QUEUE, side >= 0
     takeable = (holdings.kind != NEVER_TAKEN) & (holdings.kind != MINIMUM_KEPT)
-    waited_preempt, waited_reclaim = _ran_long_enough(world, holdings)
+    ran = np.where(holdings.started < 0, 1 << 60, world.now_ms - holdings.started)
     guarded = np.zeros(len(own), dtype=np.bool_)  # interactive and inference work inside the guarantee of its queue
     for i in np.flatnonzero(own & lower & (holdings.kind == DEFAULT_KIND) & (inside != 0)):
         guarded[i] = world.spec(int(holdings.rows[i])).workload_class is not WorkloadClass.UNATTENDED
-    preempt = own & lower & waited_preempt & ~guarded
-    reclaim = other & ((inside & reach) == 0) & waited_reclaim
+    preempt = own & lower & (ran >= cache.before_preempt[holdings.queue]) & ~guarded
+    reclaim = other & ((inside & reach) == 0) & (ran >= cache.before_reclaim[holdings.queue])
     allowed: Bools = takeable & (preempt | reclaim)
     return allowed
-
-
-def _ran_long_enough(world: World, holdings: Holdings) -> tuple[Bools, Bools]:
-    """Against preemption and against reclaim: the nearest queue that says something counts."""
-    ran = np.where(holdings.started < 0, 1 << 60, world.now_ms - holdings.started)
-    needed = np.zeros((2, len(ran)), dtype=np.int64)
-    for queue in np.unique(holdings.queue):
-        if queue < 0:
-            continue
-        policies = [world.tree.queues[q].policy for q in world.tree.paths[int(queue)]]
-        mine = holdings.queue == queue
-        needed[0, mine] = next((p.min_runtime_before_preempt_ms for p in policies if p.min_runtime_before_preempt_ms), 0)
-        needed[1, mine] = next((p.min_runtime_before_reclaim_ms for p in policies if p.min_runtime_before_reclaim_ms), 0)
-    return ran >= needed[0], ran >= needed[1]
 
 
 def _whole_unit(world: World, holdings: Holdings, i: int, side: int, tier: int, last_step: Unit | None) -> Unit:

@@ -34,6 +34,8 @@ MINIMUM_KEPT = PREEMPTIBLE_CODE[Preemptible.SURPLUS]
 class Draft:
     """What this plan has done to one workload so far."""
 
+    change: Ints
+    """By resource: what it holds more or less than in the snapshot."""
     added: list[tuple[Seating, bool]] = field(default_factory=list)
     """Seats and whether they are only promised."""
     removed: set[int] = field(default_factory=set)
@@ -70,6 +72,8 @@ class World:
         self.drafts: dict[int, Draft] = {}
         self.requeued: list[int] = []
         """Workloads that only held room and gave it up: they wait again at once."""
+        self.lowest_started: dict[int, int] = {}
+        """By queue: the lowest priority among the workloads this plan starts."""
         self.kept: set[int] = set()
         """Workloads whose promise was kept in this plan."""
         self._actions: list[Action | None] = []
@@ -146,16 +150,15 @@ class World:
 
     def held_amount(self, row: int) -> Ints:
         """What it holds or is promised in this plan, by resource."""
-        total = np.zeros(self.snapshot.resources.count, dtype=np.int64)
-        for slot in self.slots_of(row):
-            total += self.slots.amount[slot]
         draft = self.drafts.get(row)
-        for seating, _ in draft.added if draft else ():
-            total += seating_amount(seating, len(total))
-        return total
+        held: Ints = self.columns.amount[row] if draft is None else self.columns.amount[row] + draft.change
+        return held
 
     def draft(self, row: int) -> Draft:
-        return self.drafts.setdefault(row, Draft())
+        found = self.drafts.get(row)
+        if found is None:
+            found = self.drafts[row] = Draft(np.zeros(self.used_now.shape[2], dtype=np.int64))
+        return found
 
     def actions(self) -> tuple[Action, ...]:
         return tuple(action for action in self._actions if action is not None)
@@ -169,6 +172,8 @@ class World:
     def start(self, row: int, seating: Seating) -> None:
         self._add(row, seating, promised=False)
         self.draft(row).start = len(self._actions)
+        queue, priority = int(self.columns.queue[row]), int(self.columns.priority[row])
+        self.lowest_started[queue] = min(priority, self.lowest_started.get(queue, priority))
         pool = self.boards[seating.pool].view.pool.name
         self._act(Start(self.spec(row).id, pool, self.placements(row, seating)))
 
@@ -283,6 +288,7 @@ class World:
         elif self.columns.preemptible[row] == NEVER_TAKEN:
             self._count_fixed_amount(row, seating.pool, seating_amount(seating, self.fixed.shape[2]))
         draft.added.append((seating, promised))
+        draft.change += seating_amount(seating, len(draft.change))
         board = self.boards[seating.pool]
         ledgers = [board.coming] if promised else [board.now, board.coming]
         ledgers += self._outlasted(board, row)
@@ -294,6 +300,7 @@ class World:
         assert draft.start is not None
         self._actions[draft.start] = None
         self._version += 1
+        self.departures += 1
         for seating, promised in draft.added:
             board = self.boards[seating.pool]
             ledgers = [board.coming] if promised else [board.now, board.coming]
@@ -332,6 +339,7 @@ class World:
 
     def _stop_slot(self, slot: int) -> None:
         immediate = int(self.slots.phase[slot]) == Phase.HELD and not self.slots.promised[slot]
+        self.draft(int(self.slots.workload[slot])).change -= self.slots.amount[slot]
         self._change_slot(slot, -1, now=immediate, coming=True)
 
     def _change_slot(self, slot: int, sign: int, *, now: bool, coming: bool) -> None:

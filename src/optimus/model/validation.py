@@ -40,7 +40,7 @@ def node_problems(node: Node) -> list[Problem]:
     for i, taint in enumerate(node.taints):
         _check_effect(found, f"taints.{i}", taint)
     found.distinct("devices.{}.index", [device.index for device in node.devices], "device index")
-    found.distinct("devices.{}.uuid", [device.uuid or device.index for device in node.devices], "device")
+    found.distinct("devices.{}.uuid", [device.uuid or i for i, device in enumerate(node.devices)], "device")
     for i, device in enumerate(node.devices):
         found.amount(f"devices.{i}.index", device.index, most=LARGEST_DEVICE_INDEX)
         found.amount(f"devices.{i}.memory_mib", device.memory_mib)

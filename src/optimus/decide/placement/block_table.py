@@ -27,26 +27,30 @@ MAX_THRESHOLDS = 96
 
 class BlockTable:
     def __init__(self, blocks: Sequence[Block], models: Sequence[str], scale: float) -> None:
-        steps = [(block, i) for block in blocks if block.value > 0 for i in range(1, MAX_DEVICES // block.gpu_count + 1)]
+        """`scale` turns the values of the blocks into the unit of `value`."""
+        steps = [
+            (block, i) for block in blocks for i in range(1, MAX_DEVICES // block.gpu_count + 1) if block.value > 0
+        ]
         self.worth_anything = bool(steps)
-        self._cpu = _thresholds([i * block.cpu_milli for block, i in steps])
-        self._memory = _thresholds([i * block.memory_mib for block, i in steps])
-        # Models that every class treats alike share a layer; the last entry stands for "no device", which has none.
-        kinds = [tuple(not block.models or model in block.models for block in blocks) for model in models]
-        layers = {kind: layer for layer, kind in enumerate(sorted(set(kinds)), start=1)}
-        shape = (len(layers) + 1, MAX_DEVICES + 1, len(self._cpu) + 1, len(self._memory) + 1)
-        cells = np.zeros(shape)
-        for kind, layer in layers.items():
-            allowed = {block for block, may in zip(blocks, kind, strict=True) if may}
-            for block, i in steps:
-                if block in allowed:
-                    row = np.searchsorted(self._cpu, i * block.cpu_milli) + 1
-                    column = np.searchsorted(self._memory, i * block.memory_mib) + 1
-                    cells[layer, i * block.gpu_count, row, column] += block.value * scale
-        self._cells: Floats = cells.cumsum(axis=1).cumsum(axis=2).cumsum(axis=3).ravel()
-        self._device_stride = shape[2] * shape[3]
-        self._cpu_stride = shape[3]
-        self._layer_start: Ints = np.array([layers[kind] for kind in kinds] + [0]) * (self._device_stride * shape[1])
+        devices = np.array([i * block.gpu_count for block, i in steps], dtype=np.int64)
+        cpu = np.array([i * block.cpu_milli for block, i in steps], dtype=np.int64)
+        memory = np.array([i * block.memory_mib for block, i in steps], dtype=np.int64)
+        value = np.array([block.value * scale for block, _ in steps])
+        self._cpu, self._memory = _thresholds(cpu), _thresholds(memory)
+        row, column = np.searchsorted(self._cpu, cpu) + 1, np.searchsorted(self._memory, memory) + 1
+        # Models that every class treats alike share a layer; layer 0, also for "no device", has no places at all.
+        kinds = [tuple(not block.models or model in block.models for block, _ in steps) for model in models]
+        layer_of = {kind: layer for layer, kind in enumerate(sorted(set(kinds)), start=1)}
+        cells = np.zeros((len(layer_of) + 1, MAX_DEVICES + 1, len(self._cpu) + 1, len(self._memory) + 1))
+        for kind, layer in layer_of.items():
+            np.add.at(cells[layer], (devices, row, column), value * np.array(kind, dtype=bool))
+        for axis in (1, 2, 3):
+            np.cumsum(cells, axis=axis, out=cells)
+        self._cells: Floats = cells.ravel()
+        self._cpu_stride = cells.shape[3]
+        self._device_stride = cells.shape[2] * cells.shape[3]
+        layers = np.array([*(layer_of[kind] for kind in kinds), 0], dtype=np.int64)
+        self._layer_start: Ints = layers * (cells.shape[1] * self._device_stride)
 
     def value(self, free: Floats, cpu: Ints, memory: Ints, model: Ints) -> Floats:
         """Value of the places; `model` is by node, the others have any leading axes before the node's."""
@@ -57,8 +61,8 @@ class BlockTable:
         return self._cells.take(index, mode="clip")
 
 
-def _thresholds(wanted: list[int]) -> Ints:
-    distinct = np.unique(np.array(wanted, dtype=np.int64))
+def _thresholds(wanted: Ints) -> Ints:
+    distinct = np.unique(wanted)
     if len(distinct) > MAX_THRESHOLDS:
         kept = np.linspace(0, len(distinct) - 1, MAX_THRESHOLDS).round().astype(np.int64)
         distinct = distinct[kept]

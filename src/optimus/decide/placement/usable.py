@@ -33,14 +33,14 @@ _TIE_MARGIN = 1e-6
 _IMPOSSIBLE = -1e9
 _LEAST_PER_GPU = 1e-6
 _ROWS = np.arange(CHUNK)
-_ONES = np.ones(128)
+_ONES = np.ones(1024)
 
 
 class Gains(NamedTuple):
     gain: Ints
     """By node, in hundredths of a device; the larger the better, mostly negative."""
     device: Ints
-    """By node: where a share goes best; -1 for requests that do not share a device."""
+    """By node: where a share goes best (the first of several: see `best_devices`); -1 for whole devices and none."""
 
 
 class Ask(NamedTuple):
@@ -57,8 +57,10 @@ class Ask(NamedTuple):
     memory: Ints
     free_devices: Ints
     gap: Floats
+    change: Floats
+    """Change of the gap value by free thousandths of a device; impossible where the request does not fit."""
     change_in_use: Floats
-    """Change of the gap value by free thousandths of a device in use; impossible where the share does not fit."""
+    """The same, impossible on a fully free device."""
     price: Floats
     """By model, and last for no device: minus what is to pay, impossible where the model is not allowed."""
     allowed: Bools | None
@@ -93,11 +95,12 @@ class CompiledTables:
         allowed: ArrayLike | None = None,  # by model; None allows all
     ) -> Ask:
         shares = gpu_count > 0 and gpu_milli < WHOLE_DEVICE_MILLI
+        one_share = shares and gpu_count == 1
         milli = min(gpu_milli, WHOLE_DEVICE_MILLI) if gpu_count else 0
         change = np.full(WHOLE_DEVICE_MILLI + 1, _IMPOSSIBLE)
         change[milli:] = self.gap[: WHOLE_DEVICE_MILLI + 1 - milli] - self.gap[milli:]
-        change_free = float(change[-1])
-        change[-1] = _IMPOSSIBLE
+        in_use, on_free = change.copy(), float(change[-1])
+        in_use[-1] = _IMPOSSIBLE
         may = np.ones(len(self.price), dtype=bool)
         if allowed is not None and gpu_count:
             may[:-1] = np.asarray(allowed, dtype=bool)
@@ -105,11 +108,12 @@ class CompiledTables:
         return Ask(
             shares=shares,
             gpu_count=gpu_count,
-            cpu=_column(0, cpu_milli, cpu_milli) if shares else _column(0, cpu_milli),
-            memory=_column(0, memory_mib, memory_mib) if shares else _column(0, memory_mib),
-            free_devices=_column(0, 0, 1) if shares else _column(0, gpu_count),
-            gap=np.array([[0.0], [0.0], [change_free]] if shares else [[0.0], [change_free * gpu_count]]),
-            change_in_use=change,
+            cpu=_column(0, cpu_milli, cpu_milli) if one_share else _column(0, cpu_milli),
+            memory=_column(0, memory_mib, memory_mib) if one_share else _column(0, memory_mib),
+            free_devices=_column(0, 0, 1) if one_share else _column(0, gpu_count),
+            gap=np.array([[0.0], [0.0], [on_free]] if one_share else [[0.0], [on_free * gpu_count]]),
+            change=change,
+            change_in_use=in_use,
             price=price,
             allowed=None if may.all() else may,
             priced=bool(price.any()),
@@ -138,6 +142,8 @@ def gain(tables: CompiledTables, ask: Ask, gpus: Ints, device_model: Ints, cpu: 
         pieces = [slice(start, start + CHUNK) for start in range(0, len(gpus), CHUNK)]
         parts = [gain(tables, ask, gpus[at], device_model[at], cpu[at], memory[at]) for at in pieces]
         return Gains(np.concatenate([part.gain for part in parts]), np.concatenate([part.device for part in parts]))
+    if ask.shares and ask.gpu_count > 1:
+        return _gain_of_several_shares(tables, ask, gpus, device_model, cpu, memory)
     rows = _ROWS[: len(gpus)]
     ones = _ONES[: gpus.shape[1]]
     is_free = gpus >= WHOLE_DEVICE_MILLI
@@ -163,6 +169,29 @@ def gain(tables: CompiledTables, ask: Ask, gpus: Ints, device_model: Ints, cpu: 
     return Gains(_rounded(after - before), np.where(better_free, first_free, in_use))
 
 
+def best_devices(ask: Ask, gpus: Ints, device_model: Ints) -> Ints:
+    """[node, share] where the shares of a request for several devices go, best first."""
+    change = ask.change.take(gpus, mode="clip") + ask.price[device_model]
+    return np.argsort(-change, axis=1, kind="stable")[:, : ask.gpu_count]
+
+
+def _gain_of_several_shares(
+    tables: CompiledTables, ask: Ask, gpus: Ints, device_model: Ints, cpu: Ints, memory: Ints
+) -> Gains:
+    """Each share on the device that loses least by itself; what that does to blocks is counted, not optimised."""
+    devices = best_devices(ask, gpus, device_model)
+    is_free = gpus >= WHOLE_DEVICE_MILLI
+    taken_from = np.take_along_axis(gpus, devices, axis=1)
+    model = np.take_along_axis(device_model, is_free.argmax(axis=1)[:, None], axis=1)[:, 0]
+    gap = tables.gap.take(gpus, mode="clip").sum(axis=1)
+    gaps = np.stack((gap, gap + ask.change.take(taken_from, mode="clip").sum(axis=1)))
+    free = is_free.sum(axis=1)
+    left = np.stack((free, free - (taken_from >= WHOLE_DEVICE_MILLI).sum(axis=1)))
+    before, after = tables.value(gaps, left.astype(np.float64), cpu - ask.cpu, memory - ask.memory, model)
+    after += ask.price[np.take_along_axis(device_model, devices, axis=1)].sum(axis=1)
+    return Gains(_rounded(after - before), devices[:, 0])
+
+
 def _rounded(change: Floats) -> Ints:
     return np.floor(change + (0.5 + _TIE_MARGIN)).astype(np.int64)
 
@@ -173,4 +202,5 @@ def _column(*values: int) -> Ints:
 
 def _fed_per_unit(milli_needs: list[float]) -> Floats:
     """Hundredths of a device that one unit can feed, shaped to multiply [state, node] into [bin, state, node]."""
-    return (1.0 / QUANTUM_MILLI / np.maximum(np.array(milli_needs), _LEAST_PER_GPU)).reshape(-1, 1, 1)
+    fed: Floats = 1.0 / QUANTUM_MILLI / np.maximum(np.array(milli_needs), _LEAST_PER_GPU)
+    return fed.reshape(-1, 1, 1)
