@@ -26,7 +26,7 @@ from optimus.decide.reserving import reserve
 from optimus.decide.shares import Shares
 from optimus.decide.taking import Taker
 from optimus.decide.turns import Turns
-from optimus.decide.world import World, seating_amount
+from optimus.decide.world import World
 from optimus.model.plans import Reservation
 from optimus.model.reasons import Code, Reason, reason
 from optimus.model.units import format_clock_ms
@@ -141,7 +141,7 @@ class Allocator:
     def _admit(self, row: int, seating: Seating, queue: int) -> Reason | None:
         """Shares of a device that follow from its memory can be larger than the least: look once more."""
         if any(seats.shape.request.gpu_memory_mib for seats in seating.seats):
-            amount = seating_amount(seating, self.world.used_now.shape[2])
+            amount = seating.amount()
             refusal = over_limit(self.world, queue, seating.pool, amount)
             if refusal is not None:
                 return refusal

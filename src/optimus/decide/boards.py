@@ -47,8 +47,14 @@ class Board:
         self.now = Ledger(snapshot.now_scalars[view.rows], snapshot.now_gpus[view.rows, :width])
         self.coming = Ledger(snapshot.coming_scalars[view.rows], snapshot.coming_gpus[view.rows, :width])
         self.activity: Ints = snapshot.activity[view.rows, :width]
-        self.starting = self._combined(self.now, self.coming)
-        self.promising = Room(view, self.coming.scalars, self.coming.gpus, self.activity, score)
+        self.calm = bool((self.now.gpus == self.coming.gpus).all() and (self.now.scalars == self.coming.scalars).all())
+        """Nothing is leaving and nothing is promised: one ledger does for now and coming."""
+        if self.calm:
+            self.coming = self.now
+            self.starting = self.promising = Room(view, self.now.scalars, self.now.gpus, self.activity, score)
+        else:
+            self.starting = self._combined(self.now, self.coming)
+            self.promising = Room(view, self.coming.scalars, self.coming.gpus, self.activity, score)
         self.shadows: list[Shadow] = []
         self._beside: dict[tuple[int, ...], Room] = {}
         """Room for starts that must not touch some of the reservations, by their numbers."""
@@ -90,8 +96,9 @@ class Board:
             return self._combined(self.coming, *(shadow.ledger for shadow in shadows))
         return self.promising.copy()
 
-    def change(self, seating: Seating, sign: int, ledgers: list[Ledger]) -> None:
-        """Take (+1) or give back (-1) seats in the given ledgers."""
+    def change(self, seating: Seating, sign: int, *, now: bool, shadows: list[Ledger]) -> None:
+        """Take (+1) or give back (-1) seats: in the coming ledger, in the one of `now`, and in shadows."""
+        ledgers = self._ledgers(now=now, coming=True, shadows=shadows)
         for seats in seating.seats:
             nodes = np.array(seats.nodes, dtype=np.int64)
             scalars = sign * seats.shape.scalars
@@ -99,28 +106,59 @@ class Board:
                 np.subtract.at(ledger.scalars, nodes, scalars)
             if seats.shape.gpu_count:
                 devices = np.array(seats.devices, dtype=np.int64).ravel()
-                owners = np.repeat(nodes, seats.shape.gpu_count)
-                milli = sign * np.repeat(np.array(seats.milli, dtype=np.int64), seats.shape.gpu_count)
+                owners = nodes if seats.shape.gpu_count == 1 else np.repeat(nodes, seats.shape.gpu_count)
+                if seats.shape.whole:
+                    milli: Ints | int = sign * seats.shape.request.gpu_milli
+                else:
+                    milli = sign * np.repeat(np.array(seats.milli, dtype=np.int64), seats.shape.gpu_count)
                 for ledger in ledgers:
                     np.subtract.at(ledger.gpus, (owners, devices), milli)
-        self.settle(sorted(seating.nodes()))
+        self._settle(sorted(seating.nodes()))
 
-    def change_slot(self, node: int, scalars: Ints, devices: tuple[int, ...], milli: int, ledgers: list[Ledger]) -> None:
-        """The same for one slot of the snapshot; the caller settles."""
-        for ledger in ledgers:
+    def change_slot(
+        self,
+        node: int,
+        scalars: Ints,
+        devices: tuple[int, ...],
+        milli: int,
+        *,
+        now: bool,
+        coming: bool,
+        shadows: list[Ledger],
+    ) -> None:
+        """The same for one slot of the snapshot."""
+        for ledger in self._ledgers(now=now, coming=coming, shadows=shadows):
             ledger.scalars[node] -= scalars
             for device in devices:
                 ledger.gpus[node, device] -= milli
+        self._settle([node])
 
-    def settle(self, nodes: list[int]) -> None:
+    def _ledgers(self, *, now: bool, coming: bool, shadows: list[Ledger]) -> list[Ledger]:
+        if self.calm and now != coming:
+            self._diverge()
+        both = [self.now] if self.calm else [self.now] * now + [self.coming] * coming
+        return both + shadows
+
+    def _diverge(self) -> None:
+        """Somebody leaves or is promised room: now and coming are different things from here on."""
+        self.calm = False
+        self.coming = self.now.copy()
+        self.starting = self._combined(self.now, self.coming)
+        self.promising = Room(self.view, self.coming.scalars, self.coming.gpus, self.activity, self._score)
+        self._beside.clear()
+
+    def _settle(self, nodes: list[int]) -> None:
         """Bring the rooms in line with the ledgers at these nodes."""
+        self.starting.touched(nodes)
+        if self.calm and not self._beside:
+            return
         at = np.array(nodes, dtype=np.int64)
         low = np.minimum(self.now.scalars[at], self.coming.scalars[at])
         low_gpus = np.minimum(self.now.gpus[at], self.coming.gpus[at])
-        self.starting.scalars[at] = low
-        self.starting.gpus[at] = low_gpus
-        self.starting.touched(nodes)
-        self.promising.touched(nodes)
+        if not self.calm:
+            self.starting.scalars[at] = low
+            self.starting.gpus[at] = low_gpus
+            self.promising.touched(nodes)
         for numbers, room in self._beside.items():
             shadows = [self.shadows[i].ledger for i in numbers]
             room.scalars[at] = np.minimum.reduce([low, *(shadow.scalars[at] for shadow in shadows)])

@@ -1,14 +1,15 @@
 """Cutting stock: what a gap on a device is worth when the best combinations of shares are cut from devices.
 
-Why: a gap of 530 is worth more than one of 540 if shares of 530 are common and nothing fits 540 better. The linear
-programme "serve the mix with the fewest devices" knows which combinations are efficient; its row prices say what one
-share of each size is worth, and a knapsack with these prices says what a gap is worth.
+Why: where shares of 470 and 530 are common, a gap of 530 is worth more than half a device, one of 460 next to nothing.
+The linear programme "serve the mix with the fewest devices" knows which combinations are efficient; its row prices say
+what one share of each size is worth, and a knapsack with these prices says what a gap is worth.
 Owns: the linear programme (column generation with a dense revised simplex) and the knapsack.
 Must not: know nodes, CPU, memory or models. Sizes and gaps are steps of `GAP_MILLI`.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 
 import numpy as np
@@ -18,9 +19,9 @@ from optimus.model.packing import GAP_STEPS
 
 Floats = NDArray[np.float64]
 
-_TOLERANCE = 1e-9
-_GOOD_ENOUGH = 3e-3
-"""Stop when no pattern could save more than this part of the devices."""
+_TOLERANCE = 1e-8
+MAX_SIZES = 40
+"""Keeps the linear programme at some ten milliseconds; a mix seldom has more than 25 sizes."""
 _MAX_PIVOTS = 1_000
 """Far above what a mix needs (tens); the prices of an unfinished programme are still usable."""
 
@@ -30,11 +31,22 @@ def best_fill_values(demand: Mapping[int, float]) -> Floats:
 
     `demand` maps a size in steps to how often it is asked for. Only the proportions matter.
     """
+    demand = most_asked(demand)
     prices = np.full(GAP_STEPS + 1, -np.inf)
     prices[sorted(demand)] = share_prices(demand)
     values, _ = _fill(prices)
     in_devices: Floats = values / values[GAP_STEPS]
     return in_devices
+
+
+def most_asked(demand: Mapping[int, float]) -> dict[int, float]:
+    """The sizes that take up most, at most `MAX_SIZES`; a rare size counts as the next larger one that is kept."""
+    by_amount = sorted(demand, key=lambda size: (-size * demand[size], size))
+    kept = sorted({max(demand), *by_amount[: MAX_SIZES - 1]})
+    merged = dict.fromkeys(kept, 0.0)
+    for size, count in demand.items():
+        merged[kept[bisect_left(kept, size)]] += count
+    return merged
 
 
 def share_prices(demand: Mapping[int, float]) -> Floats:
@@ -51,7 +63,7 @@ def share_prices(demand: Mapping[int, float]) -> Floats:
         prices = inverse.sum(axis=0)
         price_of[sizes] = prices
         values, first = _fill(price_of)
-        if values[GAP_STEPS] <= 1.0 + _GOOD_ENOUGH:
+        if values[GAP_STEPS] <= 1.0 + _TOLERANCE:
             break
         step = (inverse * _pattern(first, sizes)).sum(axis=1)
         ratio = np.full(len(sizes), np.inf)

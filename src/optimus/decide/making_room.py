@@ -19,9 +19,8 @@ from optimus.decide.entitlements import Side
 from optimus.decide.placement.rooms import Room
 from optimus.decide.placement.seating import Seating
 from optimus.decide.placement.shapes import count_fits
-from optimus.decide.quotas import over_limit
 from optimus.decide.victims import OWN_QUEUE, Unit
-from optimus.decide.world import World, seating_amount
+from optimus.decide.world import World
 from optimus.model.gangs import Part
 from optimus.state.arrays import Bools, Ints
 
@@ -372,6 +371,3 @@ def _price(units: list[Unit]) -> tuple[int, bool, int, int, int]:
         len(units),
     )
 
-
-def limits_allow(world: World, queue: int, pool: int, seating: Seating) -> bool:
-    return over_limit(world, queue, pool, seating_amount(seating, world.used_now.shape[2]), now=False) is None

@@ -72,6 +72,8 @@ def over_limit(world: World, queue: int, pool: int, amount: Ints, *, now: bool =
     """The first queue, from the workload's own upwards, whose limit the amount would break.
 
     What is leaving still counts until it has left (`now`); a promise counts only what will be there."""
+    if not world.tree.limited[queue]:
+        return None
     path = world.tree.paths[queue]
     limit = world.tree.limit[path, pool]
     asked = amount > 0

@@ -17,7 +17,7 @@ from optimus.decide.placement.seating import Seating
 from optimus.decide.quotas import over_guarantee, over_limit
 from optimus.decide.shares import Shares
 from optimus.decide.victims import OWN_QUEUE, HoldingsCache, Unit, candidates
-from optimus.decide.world import NEVER_TAKEN, World, seating_amount
+from optimus.decide.world import NEVER_TAKEN, World
 from optimus.model.gangs import Part
 from optimus.model.reasons import Code, Reason, reason
 from optimus.state.arrays import Bools, Ints
@@ -105,8 +105,11 @@ class Taker:
         units = candidates(world, self.shares, self.cache, row, pool, entitled, whole=whole)
         if grows:
             units = [unit for unit in units if unit.side != OWN_QUEUE and self._stays_above(unit, entitled, pool)]
+        board = world.boards[pool]
+        if not units and (board.calm or ask.seater(board.promising).seat(part, within=within) is None):
+            return False  # nobody can give, and what is coming is not enough: the common case, and a cheap one
         guaranteed = is_guaranteed(world, queue, pool, amount)
-        room = world.boards[pool].room_to_promise(None if guaranteed else end_ms(world, row))
+        room = board.room_to_promise(None if guaranteed else end_ms(world, row))
         search = RoomSearch(world, row, ask, part, amount, room, entitled.sides, within=within)
         found = search.find(units)
         if found is None:
@@ -212,7 +215,7 @@ class Taker:
         world = self.world
         board = world.boards[seating.pool]
         queue = int(world.columns.queue[row])
-        amount = seating_amount(seating, world.used_now.shape[2])
+        amount = seating.amount()
         if _is_free_now(seating, board.now.scalars, board.now.gpus) and over_limit(world, queue, seating.pool, amount) is None:
             (world.grow if grows else world.start)(row, seating)
             return

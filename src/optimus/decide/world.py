@@ -267,13 +267,6 @@ class World:
     def pool_of_slot(self, slot: int) -> int:
         return int(self.snapshot.node_pool[self.slots.node[slot]])
 
-    def slot_ledgers(self, slot: int) -> list[Ledger]:
-        """The ledgers that get room back when this slot is told to stop."""
-        board = self.boards[self.pool_of_slot(slot)]
-        if int(self.slots.phase[slot]) == Phase.HELD and not self.slots.promised[slot]:
-            return [board.now, board.coming]  # nothing runs there yet: free at once
-        return [board.coming]
-
     # -- inside -----------------------------------------------------------------------------------------------
 
     def _act(self, action: Action) -> None:
@@ -286,13 +279,11 @@ class World:
         if not self.slots_of(row) and not draft.added:
             self._count_fixed_start(row, seating)
         elif self.columns.preemptible[row] == NEVER_TAKEN:
-            self._count_fixed_amount(row, seating.pool, seating_amount(seating, self.fixed.shape[2]))
+            self._count_fixed_amount(row, seating.pool, seating.amount())
         draft.added.append((seating, promised))
-        draft.change += seating_amount(seating, len(draft.change))
+        draft.change += seating.amount()
         board = self.boards[seating.pool]
-        ledgers = [board.coming] if promised else [board.now, board.coming]
-        ledgers += self._outlasted(board, row)
-        board.change(seating, 1, ledgers)
+        board.change(seating, 1, now=not promised, shadows=self._outlasted(board, row))
         self._count_seating(row, seating, 1, promised)
 
     def _take_back_start(self, row: int, draft: Draft) -> None:
@@ -303,9 +294,7 @@ class World:
         self.departures += 1
         for seating, promised in draft.added:
             board = self.boards[seating.pool]
-            ledgers = [board.coming] if promised else [board.now, board.coming]
-            ledgers += self._outlasted(board, row)
-            board.change(seating, -1, ledgers)
+            board.change(seating, -1, now=not promised, shadows=self._outlasted(board, row))
             self._count_seating(row, seating, -1, promised)
         self._count_fixed(row, -1)
         del self.drafts[row]
@@ -317,7 +306,7 @@ class World:
 
     def _count_seating(self, row: int, seating: Seating, sign: int, promised: bool) -> None:
         queue = int(self.columns.queue[row])
-        amount = sign * seating_amount(seating, self.used_now.shape[2])
+        amount = sign * seating.amount()
         for seats in seating.seats:
             if seats.shape.activity_milli:
                 activity = self.boards[seating.pool].activity
@@ -347,12 +336,15 @@ class World:
         board = self.boards[pool]
         node = int(self.node_index[self.slots.node[slot]])
         amount = self.slots.amount[slot]
-        ledgers = ([board.now] if now else []) + ([board.coming] if coming else [])
-        if coming:
-            ledgers += self._outlasted(board, int(self.slots.workload[slot]))
-        devices = self.snapshot.slots.devices[slot]
-        board.change_slot(node, sign * amount[1:], devices, sign * int(self.slots.milli[slot]), ledgers)
-        board.settle([node])
+        board.change_slot(
+            node,
+            sign * amount[1:],
+            self.snapshot.slots.devices[slot],
+            sign * int(self.slots.milli[slot]),
+            now=now,
+            coming=coming,
+            shadows=self._outlasted(board, int(self.slots.workload[slot])) if coming else [],
+        )
         queue = int(self.columns.queue[self.slots.workload[slot]])
         if queue >= 0:
             path = self.tree.paths[queue]
@@ -391,7 +383,7 @@ class World:
     def _count_fixed_start(self, row: int, seating: Seating) -> None:
         kind = self.columns.preemptible[row]
         if kind == NEVER_TAKEN:
-            self._count_fixed_amount(row, seating.pool, seating_amount(seating, self.fixed.shape[2]))
+            self._count_fixed_amount(row, seating.pool, seating.amount())
         elif kind == MINIMUM_KEPT:
             self._count_fixed_amount(row, seating.pool, self.ask(row).least_amount(seating.pool))
 
@@ -425,10 +417,3 @@ class World:
         chains = self.signature(row).chains
         return tuple((chains[int(self.slots.role[s])].role.name, int(self.slots.ordinal[s])) for s in slots)
 
-
-def seating_amount(seating: Seating, resources: int) -> Ints:
-    total = np.zeros(resources, dtype=np.int64)
-    for seats in seating.seats:
-        total[1:] += len(seats.nodes) * seats.shape.scalars
-        total[GPU_COLUMN] += seats.shape.gpu_count * sum(seats.milli)
-    return total

@@ -20,14 +20,9 @@ class MixEntry(Struct, frozen=True):
     memory_mib: int
     gpu_count: int
     gpu_milli: int
+    """Of each device."""
     models: tuple[str, ...] = ()
-
-
-class Idle(Struct, frozen=True):
-    """Idle GPU thousandths by device model, when the tables were made."""
-
-    model: str
-    gpu_milli: int
+    """Allowed; empty means any."""
 
 
 class Block(Struct, frozen=True):
@@ -38,9 +33,12 @@ class Block(Struct, frozen=True):
     memory_mib: int
     models: tuple[str, ...]
     value: float
+    """In thousandths of a device, as all values here."""
 
 
 class StrandingBin(Struct, frozen=True):
+    """Part of the mix (weights sum to 1) and the CPU and memory it needs beside a thousandth of a device."""
+
     weight: float
     cpu_per_gpu_milli: float
     memory_per_gpu_milli: float
@@ -51,5 +49,6 @@ class PackingTables(Struct, frozen=True):
     """Value of a device with 0, 10, 20 … 1000 thousandths left; empty: nothing was learned yet."""
     stranding: tuple[StrandingBin, ...] = ()
     model_price: dict[str, float] = {}
+    """Extra value of an idle thousandth of a model that is wanted by name."""
     blocks: tuple[Block, ...] = ()
     arrivals: int = 0

@@ -51,6 +51,8 @@ class QueueTree:
                     self.guarantee[i, p, r] = min(quota.guarantee, limit)  # a guarantee above the limit is void there
                     self.weight[i, p, r] = quota.weight
                     self.named[i, p, r] = True
+        self.limited = [bool((self.limit[path] < UNLIMITED).any()) for path in self.paths]
+        """Whether a queue, or one above it, has any limit at all."""
         for array in (self.guarantee, self.limit, self.weight, self.named):
             array.flags.writeable = False
 

@@ -54,7 +54,7 @@ class BlockTable:
 
     def value(self, free: Floats, cpu: Ints, memory: Ints, model: Ints) -> Floats:
         """Value of the places; `model` is by node, the others have any leading axes before the node's."""
-        index = (free * self._device_stride).astype(np.int64)
+        index = (np.minimum(free, MAX_DEVICES) * self._device_stride).astype(np.int64)
         index += self._layer_start[model]
         index += self._cpu.searchsorted(cpu, side="right") * self._cpu_stride
         index += self._memory.searchsorted(memory, side="right")

@@ -2,12 +2,13 @@
 
 Pack: one host if one can take all, else the narrowest domain that can (rack, block, zone), the tightest such domain,
 and inside it as few hosts as possible. Spread: one replica per node and round, the best nodes first.
-Ties go to the higher score, then to the earlier name (node order is name order).
+Ties go to the higher score, then to the earlier name (node order is name order). Scores are asked for only where they
+decide, because they cost more than counting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -16,19 +17,22 @@ from optimus.state.arrays import Ints
 
 Choice = tuple[list[int], list[int]]
 """Nodes and how many replicas each takes."""
-LOWEST = np.iinfo(np.int64).min
+ScoreAt = Callable[[Ints], Ints]
+"""Nodes -> their scores; higher is better."""
+LOWEST = int(np.iinfo(np.int64).min)
 
 
-def choose_nodes(fits: Ints, score: Ints, count: int, levels: Iterable[Ints], strategy: Strategy) -> Choice | None:
+def choose_nodes(fits: Ints, score: ScoreAt, count: int, levels: Iterable[Ints], strategy: Strategy) -> Choice | None:
     """`levels`: domain numbers by node, narrowest first. None when the room is not enough."""
     if count == 1:
-        best = int(np.where(fits > 0, score, LOWEST).argmax())
-        return ([best], [1]) if fits[best] > 0 else None
+        able = fits.nonzero()[0]
+        return ([_best_one(able, score)], [1]) if len(able) else None
     if int(fits.sum()) < count:
         return None
     if strategy is Strategy.SPREAD:
         return _spread(fits, score, count)
-    if int(fits.max()) >= count:
+    most = int(fits.max())
+    if most >= count:
         return [_tightest(fits, score, count)], [count]
     for domains in levels:
         inside = domains >= 0
@@ -43,14 +47,14 @@ def choose_nodes(fits: Ints, score: Ints, count: int, levels: Iterable[Ints], st
     return _few_hosts(fits, score, count)
 
 
-def _tightest(fits: Ints, score: Ints, count: int) -> int:
+def _tightest(fits: Ints, score: ScoreAt, count: int) -> int:
     """The node with the least room that is enough, by score among equals."""
-    able = fits >= count
-    least = int(fits[able].min())
-    return int(np.where(fits == least, score, LOWEST).argmax())
+    able = (fits >= count).nonzero()[0]
+    room = fits[able]
+    return _best_one(able[room == room.min()], score)
 
 
-def _few_hosts(fits: Ints, score: Ints, count: int) -> Choice:
+def _few_hosts(fits: Ints, score: ScoreAt, count: int) -> Choice:
     fits = fits.copy()
     nodes: list[int] = []
     counts: list[int] = []
@@ -60,10 +64,10 @@ def _few_hosts(fits: Ints, score: Ints, count: int) -> Choice:
             nodes.append(_tightest(fits, score, count))
             counts.append(count)
             break
-        equal = np.flatnonzero(fits == most)
+        equal = (fits == most).nonzero()[0]
         wanted = count // most
         if len(equal) > wanted:
-            equal = equal[_best(score[equal], wanted)]
+            equal = equal[_best(score(equal), wanted)]
         nodes.extend(equal.tolist())
         counts.extend([most] * len(equal))
         fits[equal] = 0
@@ -71,10 +75,13 @@ def _few_hosts(fits: Ints, score: Ints, count: int) -> Choice:
     return nodes, counts
 
 
+def _best_one(nodes: Ints, score: ScoreAt) -> int:
+    return int(nodes[0]) if len(nodes) == 1 else int(nodes[score(nodes).argmax()])
+
+
 def _best(score: Ints, wanted: int) -> Ints:
-    """Positions of the highest scores, earlier first among equals."""
+    """Positions of the highest scores, earlier first among equals. `score` is overwritten."""
     if wanted <= 4:
-        score = score.copy()
         best = np.empty(wanted, dtype=np.int64)
         for i in range(wanted):
             best[i] = score.argmax()
@@ -83,9 +90,9 @@ def _best(score: Ints, wanted: int) -> Ints:
     return np.argsort(-score, kind="stable")[:wanted]
 
 
-def _spread(fits: Ints, score: Ints, count: int) -> Choice:
-    able = np.flatnonzero(fits > 0)
-    order = able[np.argsort(-score[able], kind="stable")]
+def _spread(fits: Ints, score: ScoreAt, count: int) -> Choice:
+    able = fits.nonzero()[0]
+    order = able[np.argsort(-score(able), kind="stable")]
     room = fits[order]
     taken = np.zeros(len(order), dtype=np.int64)
     while count:

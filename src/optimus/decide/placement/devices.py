@@ -16,8 +16,13 @@ GapValues = Sequence[int]
 def pick_whole(free: Sequence[bool], group: Sequence[int], numa: Sequence[int], count: int, replicas: int) -> list[tuple[int, ...]]:
     """Whole devices for several replicas of `count` devices each; the caller has checked that they fit by number."""
     available = [d for d, is_free in enumerate(free) if is_free]
-    if len(available) == count * replicas and count == 1:
-        return [(d,) for d in available]
+    if count == 1:
+        if len(available) > replicas:  # the most broken groups first: whole groups stay whole
+            size: dict[int, int] = {}
+            for d in available:
+                size[group[d]] = size.get(group[d], 0) + 1
+            available.sort(key=lambda d: (size[group[d]], group[d], numa[d], d))
+        return [(d,) for d in sorted(available[:replicas])]
     picked: list[tuple[int, ...]] = []
     for _ in range(replicas):
         by_group: dict[int, list[int]] = {}

@@ -12,16 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimus.decide.placement.shapes import Shape, count_fits
-from optimus.state.arrays import Ints
+from optimus.state.arrays import Bools, Ints
 from optimus.state.snapshot import PoolView
 
 
 @dataclass(slots=True, eq=False)
 class Row:
     fits: Ints
-    fits_read: int
+    read: int
+    """How much of the log is in `fits` and marked in `stale`."""
     score: Ints
-    score_read: int
+    stale: Bools
+    """Nodes whose score must be worked out again before it is used."""
 
 
 ScoreFunction = Callable[["Room", Shape, "Ints | slice"], Ints]
@@ -54,37 +56,44 @@ class Room:
 
     def fits(self, shape: Shape) -> Ints:
         """How many replicas of the shape each node can take. Read only; valid until the next change."""
-        row = self._rows.get(shape.key)
-        if row is None:
-            row = self._rows[shape.key] = Row(self._count(shape, slice(None)), len(self._log), np.zeros(0, np.int64), -1)
-        elif row.fits_read < len(self._log):
-            stale = self._stale(row.fits_read)
-            if stale is None:
-                row.fits = self._count(shape, slice(None))
-            else:
-                row.fits[stale] = self._count(shape, stale)
-            row.fits_read = len(self._log)
-        return row.fits
+        return self._row(shape).fits
 
-    def score(self, shape: Shape) -> Ints:
-        """How good each node is for one replica of the shape; higher is better, meaningless where none fits."""
-        self.fits(shape)
-        row = self._rows[shape.key]
-        if row.score_read < 0:
-            row.score = self._score(self, shape, slice(None))
-        elif row.score_read < len(self._log):
-            stale = self._stale(row.score_read)
-            if stale is None:
+    def score_at(self, shape: Shape, nodes: Ints) -> Ints:
+        """How good these nodes are for one replica of the shape; higher is better, meaningless where none fits."""
+        row = self._row(shape)
+        stale = nodes[row.stale[nodes]]
+        if len(stale):
+            if len(stale) * 2 > self.view.size:
                 row.score = self._score(self, shape, slice(None))
+                row.stale[:] = False
             else:
                 row.score[stale] = self._score(self, shape, stale)
-        row.score_read = len(self._log)
-        return row.score
+                row.stale[stale] = False
+        found: Ints = row.score[nodes]
+        return found
+
+    def _row(self, shape: Shape) -> Row:
+        row = self._rows.get(shape.key)
+        if row is None:
+            size = self.view.size
+            fits = self._count(shape, slice(None))
+            row = Row(fits, len(self._log), np.zeros(size, dtype=np.int64), np.ones(size, dtype=np.bool_))
+            self._rows[shape.key] = row
+        elif row.read < len(self._log):
+            changed = self._changed(row.read)
+            if changed is None:
+                row.fits = self._count(shape, slice(None))
+                row.stale[:] = True
+            else:
+                row.fits[changed] = self._count(shape, changed)
+                row.stale[changed] = True
+            row.read = len(self._log)
+        return row
 
     def _count(self, shape: Shape, at: Ints | slice) -> Ints:
         return count_fits(shape, self.scalars[at], self.gpus[at], self.activity[at], at)
 
-    def _stale(self, read: int) -> Ints | None:
+    def _changed(self, read: int) -> Ints | None:
         """Nodes changed since; None when so many that everything is to be looked at again."""
         changed = set(self._log[read:])
         if len(changed) * 3 > self.view.size + 8:

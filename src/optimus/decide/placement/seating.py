@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -39,6 +40,17 @@ class Seating:
 
     pool: int
     seats: list[Seats] = field(default_factory=list)
+    _amount: Ints | None = None
+
+    def amount(self) -> Ints:
+        """By resource, GPUs first. Ask only when all seats are there."""
+        if self._amount is None:
+            total = np.zeros(len(self.seats[0].shape.scalars) + 1, dtype=np.int64)
+            for seats in self.seats:
+                total[1:] += len(seats.nodes) * seats.shape.scalars
+                total[0] += seats.shape.gpu_count * sum(seats.milli)
+            self._amount = total
+        return self._amount
 
     def nodes(self) -> set[int]:
         return {node for seats in self.seats for node in seats.nodes}
@@ -147,8 +159,8 @@ class Seater:
         assert able is not None and tightness is not None
         candidates = np.flatnonzero(able)
         if domains is self.room.view.levels[HOST_LEVEL] and len(candidates):
-            score = self.room.score(self.shape_of(max(needed, key=lambda r: self._replica_size(r) * needed[r])))
-            order = np.lexsort((candidates, -score[candidates], tightness[candidates]))
+            shape = self.shape_of(max(needed, key=lambda r: self._replica_size(r) * needed[r]))
+            order = np.lexsort((candidates, -self.room.score_at(shape, candidates), tightness[candidates]))
         else:
             order = np.argsort(tightness[candidates], kind="stable")
         return [int(d) for d in candidates[order]]
@@ -206,14 +218,15 @@ class Seater:
 
     def _choose(self, shape: Shape, fits: Ints, count: int, near: Ints | None) -> Choice | None:
         levels = self.room.view.levels
+        score = partial(self.room.score_at, shape)
         narrow_first = [levels[name] for name in reversed(list(levels)) if name != HOST_LEVEL]
         if near is not None and len(near) and shape.strategy is Strategy.PACK:
             for domains in (levels[HOST_LEVEL], *narrow_first):
                 close = np.isin(domains, domains[near]) & (domains >= 0)
-                choice = choose_nodes(np.where(close, fits, 0), self.room.score(shape), count, narrow_first, shape.strategy)
+                choice = choose_nodes(np.where(close, fits, 0), score, count, narrow_first, shape.strategy)
                 if choice is not None:
                     return choice
-        return choose_nodes(fits, self.room.score(shape), count, narrow_first, shape.strategy)
+        return choose_nodes(fits, score, count, narrow_first, shape.strategy)
 
     def _seats(self, shape: Shape, cell: Cell, choice: Choice, members: Bools | None) -> Seats | None:
         """Pick devices on the chosen nodes; None when they cannot be found there."""

@@ -31,7 +31,6 @@ CHUNK = 640
 _TIE_MARGIN = 1e-6
 """Keeps rounding noise of sums from deciding a gain that lies half-way between two quanta."""
 _IMPOSSIBLE = -1e9
-_LEAST_PER_GPU = 1e-6
 _ROWS = np.arange(CHUNK)
 _ONES = np.ones(1024)
 
@@ -69,6 +68,15 @@ class Ask(NamedTuple):
     """Prices or allowed models make a difference."""
 
 
+class Feeds(NamedTuple):
+    """Idle GPU that CPU, or memory, can feed; [bin, 1, 1], so that [state, node] times it is [bin, state, node]."""
+
+    per_unit: Floats
+    without: Floats
+    """What needs nothing is fed without."""
+    some_need_nothing: bool
+
+
 class CompiledTables:
     """Packing tables as arrays, in hundredths of a device. Make a new one when tables or list of models change."""
 
@@ -82,8 +90,8 @@ class CompiledTables:
         self.price: Floats = np.array([tables.model_price.get(model, 0.0) for model in models] + [0.0]) / QUANTUM_MILLI
         self.blocks = BlockTable(tables.blocks, models, 1.0 / QUANTUM_MILLI)
         self.bin_weight: Floats = np.array([each.weight for each in tables.stranding])
-        self.fed_by_cpu = _fed_per_unit([each.cpu_per_gpu_milli for each in tables.stranding])
-        self.fed_by_memory = _fed_per_unit([each.memory_per_gpu_milli for each in tables.stranding])
+        self.cpu_feeds = _feeds([each.cpu_per_gpu_milli for each in tables.stranding])
+        self.memory_feeds = _feeds([each.memory_per_gpu_milli for each in tables.stranding])
 
     def ask(
         self,
@@ -123,8 +131,8 @@ class CompiledTables:
         """Usable capacity, but for the prices of models; `model` is by node, the others are [state, node]."""
         value = gap
         if len(self.bin_weight):
-            fed: Floats = cpu * self.fed_by_cpu
-            np.minimum(fed, memory * self.fed_by_memory, out=fed)
+            fed = _fed(cpu, self.cpu_feeds)
+            np.minimum(fed, _fed(memory, self.memory_feeds), out=fed)
             np.minimum(fed, gap, out=fed)
             value = value + np.dot(self.bin_weight, fed.reshape(len(fed), -1)).reshape(gap.shape)
         if self.blocks.worth_anything:
@@ -142,6 +150,8 @@ def gain(tables: CompiledTables, ask: Ask, gpus: Ints, device_model: Ints, cpu: 
         pieces = [slice(start, start + CHUNK) for start in range(0, len(gpus), CHUNK)]
         parts = [gain(tables, ask, gpus[at], device_model[at], cpu[at], memory[at]) for at in pieces]
         return Gains(np.concatenate([part.gain for part in parts]), np.concatenate([part.device for part in parts]))
+    if gpus.shape[1] == 0:
+        return Gains(np.zeros(len(gpus), dtype=np.int64), np.full(len(gpus), -1))
     if ask.shares and ask.gpu_count > 1:
         return _gain_of_several_shares(tables, ask, gpus, device_model, cpu, memory)
     rows = _ROWS[: len(gpus)]
@@ -200,7 +210,18 @@ def _column(*values: int) -> Ints:
     return np.array(values, dtype=np.int64).reshape(-1, 1)
 
 
-def _fed_per_unit(milli_needs: list[float]) -> Floats:
-    """Hundredths of a device that one unit can feed, shaped to multiply [state, node] into [bin, state, node]."""
-    fed: Floats = 1.0 / QUANTUM_MILLI / np.maximum(np.array(milli_needs), _LEAST_PER_GPU)
-    return fed.reshape(-1, 1, 1)
+def _feeds(milli_needs: list[float]) -> Feeds:
+    needs = np.array(milli_needs).reshape(-1, 1, 1)
+    nothing = needs <= 0.0
+    return Feeds(
+        1.0 / QUANTUM_MILLI / np.where(nothing, np.inf, needs),
+        np.where(nothing, -_IMPOSSIBLE, 0.0),
+        bool(nothing.any()),
+    )
+
+
+def _fed(amount: Ints, feeds: Feeds) -> Floats:
+    fed: Floats = amount * feeds.per_unit
+    if feeds.some_need_nothing:
+        fed += feeds.without
+    return fed

@@ -1,0 +1,169 @@
+"""Random worlds: nodes, queues, running and waiting work, all from one number.
+
+Why: the invariants hold in every world or they do not hold.
+Owns: what a world is, and the mix of usual and odd things in it.
+Must not: make anything that a user could not write. Every description is valid; running work is where it could be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from optimus.model.nodes import Node
+from optimus.model.observations import (
+    NodeSeen,
+    Observation,
+    PoolSeen,
+    QueueSeen,
+    SlotRunning,
+    WorkloadSeen,
+)
+from optimus.model.pools import DEFAULT_POOL, NodePool
+from optimus.model.queues import Queue
+from optimus.model.settings import Settings
+from optimus.model.workloads import ANY_POOL, Preemptible, Workload
+from optimus.testing.drawing import Draw
+from optimus.testing.gang_rules import Seat, faults, lines, minimum_seats
+from optimus.testing.ledger import COMING, Ledger
+from optimus.testing.queue_paths import Tree
+from optimus.testing.rights import fixed_faults, limit_faults
+from optimus.testing.seats import OutOfBudget, Taken, find_seats
+from optimus.testing.spaces import spaces, total_capacity
+from optimus.testing.world_nodes import draw_nodes, draw_pools
+from optimus.testing.world_queues import draw_queues, leaves
+from optimus.testing.world_workloads import MINUTE_MS, WorkloadDice
+
+START_MS = 100_000_000
+HOUR_MS = 60 * MINUTE_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    nodes: tuple[int, int]
+    most_devices: int
+    queues: tuple[int, int]
+    workloads: tuple[int, int]
+
+
+SIZES = {
+    "small": Size(nodes=(1, 6), most_devices=4, queues=(1, 7), workloads=(2, 16)),
+    "medium": Size(nodes=(4, 16), most_devices=8, queues=(3, 15), workloads=(12, 48)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    seed: int
+    size: str
+    pools: tuple[NodePool, ...]
+    nodes: tuple[Node, ...]
+    queues: tuple[Queue, ...]
+    workloads: tuple[Workload, ...]
+    running: dict[str, tuple[SlotRunning, ...]]
+    """Workload -> its replicas; workloads that are not named here wait."""
+    later: tuple[Workload, ...] = ()
+    """Workloads that are submitted in the course of the story."""
+    settings: Settings = field(default_factory=Settings)
+    now_ms: int = START_MS
+
+    def observations(self) -> list[Observation]:
+        found: list[Observation] = [PoolSeen(pool) for pool in self.pools]
+        found += [QueueSeen(queue) for queue in self.queues]
+        found += [NodeSeen(node) for node in self.nodes]
+        for workload in self.workloads:
+            found.append(WorkloadSeen(workload))
+            found += self.running.get(workload.id, ())
+        return found
+
+    @property
+    def waiting(self) -> tuple[Workload, ...]:
+        return tuple(w for w in self.workloads if w.id not in self.running)
+
+
+def random_world(seed: int, size: str = "small") -> World:
+    draw = Draw(seed, f"world/{size}")
+    bounds = SIZES[size]
+    pools = draw_pools(draw)
+    nodes = draw_nodes(draw, pools, draw.between(*bounds.nodes), bounds.most_devices)
+    names = sorted({DEFAULT_POOL, *(pool.name for pool in pools)})
+    ledger = Ledger(Settings())
+    for fact in (*(PoolSeen(p) for p in pools), *(NodeSeen(n) for n in nodes)):
+        ledger.observe(fact, START_MS)
+    totals = {name: total_capacity({n.name: n for n in ledger.nodes_of(name)}) for name in names}
+    queues = draw_queues(draw, {name: t for name, t in totals.items() if t}, draw.between(*bounds.queues))
+    for queue in queues:
+        ledger.observe(QueueSeen(queue), START_MS)
+    levels = sorted({level for pool in pools for level in pool.levels})
+    dice = WorkloadDice(draw, leaves(queues), names, levels, bounds.most_devices)
+    busy = draw.pick((0, 40, 70, 100))
+    workloads: list[Workload] = []
+    running: dict[str, tuple[SlotRunning, ...]] = {}
+    for _ in range(draw.between(*bounds.workloads)):
+        workload = dice.workload(START_MS - draw.between(0, 40) * 30_000 if draw.chance(85) else START_MS - 3 * HOUR_MS)
+        workloads.append(workload)
+        if draw.chance(busy):
+            replicas = _run(draw, ledger, workload)
+            if replicas:
+                running[workload.id] = replicas
+    later = tuple(dice.workload(START_MS) for _ in range(draw.between(0, 6)))
+    settings = Settings(
+        history_half_life_ms=draw.weighted(((8, 0), (2, HOUR_MS))),
+        hold_ms=draw.pick((60_000, 120_000, 600_000)),
+        consolidation=not draw.chance(20),
+    )
+    return World(seed, size, pools, nodes, queues, tuple(workloads), running, later, settings)
+
+
+def _run(draw: Draw, ledger: Ledger, workload: Workload) -> tuple[SlotRunning, ...]:
+    """Put the workload somewhere it could have started, at some size it may have; () if there is no such place."""
+    tree = Tree(ledger.queues)
+    if workload.suspended or not tree.path(workload.queue):
+        return ()
+    known = list(workload.pools) if ANY_POOL not in workload.pools else sorted(ledger.pools)
+    pool = draw.pick([name for name in known if name in ledger.pools] or [DEFAULT_POOL])
+    if pool not in ledger.pools or not ledger.nodes_of(pool):
+        return ()
+    room = spaces(ledger, pool, COMING)
+    taken: list[Taken] | None = None
+    for seats in (_grown(draw, workload), minimum_seats(workload.gang)):
+        try:
+            taken = find_seats(workload, ledger.pools[pool], room, seats, budget=400)
+        except OutOfBudget:
+            taken = None
+        if taken is not None:
+            break
+    if taken is None:
+        return ()
+    since = START_MS - draw.between(0, 300) * MINUTE_MS
+    ledger.observe(WorkloadSeen(workload), START_MS)
+    replicas = tuple(
+        SlotRunning(workload.id, t.seat.role, t.seat.ordinal, t.node, t.devices, since) for t in taken
+    )
+    for replica in replicas:
+        ledger.observe(replica, START_MS)
+    # over the limit, or fixed work outside the guarantee, only where somebody has changed the queue since
+    broken = limit_faults(ledger, tree, workload.queue) if not draw.chance(8) else []
+    if workload.preemptible in (Preemptible.NO, Preemptible.SURPLUS) and not draw.chance(8):
+        broken += fixed_faults(ledger, tree, workload)
+    if broken:
+        del ledger.records[workload.id]
+        return ()
+    return replicas
+
+
+def _grown(draw: Draw, workload: Workload) -> list[Seat]:
+    """The gang at a random allowed size."""
+    seats = minimum_seats(workload.gang)
+    present: dict[str, set[int]] = {}
+    for seat in seats:
+        present.setdefault(seat.role, set()).add(seat.ordinal)
+    for name, line in lines(workload.gang).items():
+        for _ in range(draw.between(0, 4)):
+            have = present.setdefault(name, set())
+            if len(have) >= line.capacity():
+                break
+            trial = {**present, name: have | set(range(min(len(have) + draw.between(1, 2), line.capacity())))}
+            if not faults(workload.gang, trial):
+                present = trial
+    known = lines(workload.gang)
+    return [Seat(name, o, known[name].role.request) for name in present for o in sorted(present[name])]
