@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from optimus.api import reading
 from optimus.api.errors import FileError, LoadError
 from optimus.api.loading import Loaded, load_text
 from optimus.api.specs.scenarios import ScenarioSpec
@@ -62,7 +64,7 @@ def check(text: str) -> Loaded:
     assert [p for pool in scenario.pools for p in pool_problems(pool)] == []
     assert [p for queue in scenario.queues for p in queue_problems(queue)] == []
     assert [p for workload in scenario.workloads for p in workload_problems(workload)] == []
-    assert list(cycle.at_ms for cycle in scenario.cycles) == sorted(cycle.at_ms for cycle in scenario.cycles)
+    assert [cycle.at_ms for cycle in scenario.cycles] == sorted(cycle.at_ms for cycle in scenario.cycles)
     if loaded.unexpected:
         try:
             loaded.or_raise()
@@ -80,12 +82,21 @@ def check(text: str) -> Loaded:
 @example("%YAML 9.9\n---\na: 1")
 @example("--- !!set {a, b}\n...\n---\n")
 @example("queues: [" * 3000)
-@example(
-    "a: &a [x,x,x,x,x,x,x,x,x]\n"
-    + "\n".join(f"b{i}: &b{i} [{', '.join([f'*b{i - 1}' if i else '*a'] * 9)}]" for i in range(9))
-)
 def test_any_text(text: str) -> None:
     check(text)
+
+
+def test_aliases_that_explode_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_VALUES", 10_000)
+    nines = "\n".join(f"b{i}: &b{i} [{', '.join([f'*b{i - 1}'] * 9)}]" for i in range(1, 9))
+    loaded = check(f"b0: &b0 [x, x, x, x, x, x, x, x, x]\n{nines}")
+    assert "holds more than" in loaded.errors[0].message
+
+
+def test_aliases_that_nest_deeper_and_deeper_are_stopped() -> None:
+    nested = "\n".join(f"b{i}: &b{i} {'[' * 20}*b{i - 1}{']' * 20}" for i in range(1, 400))
+    loaded = check(f"b0: &b0 x\n{nested}")
+    assert "levels deep" in loaded.errors[0].message
 
 
 @given(st.dictionaries(st.sampled_from(sorted(ScenarioSpec.model_json_schema()["properties"])), TREES, max_size=6))

@@ -77,9 +77,16 @@ class Ask:
     def possible(self, pool: int) -> bool:
         """Whether the minimum fits into the pool when it is empty."""
         if pool not in self._possible:
-            seater = Seater(self.world.boards[pool].empty(), self.shapes_in(pool), self.world.gap, Tries(FEASIBILITY_TRIES))
-            self._possible[pool] = seater.seat(self.minimum) is not None
+            self._possible[pool] = self._fits_empty(pool)
         return self._possible[pool]
+
+    def _fits_empty(self, pool: int) -> bool:
+        empty, part = self.world.boards[pool].empty(), self.minimum
+        if len(part.cells) == 1 and not part.parts and not part.topology.required:
+            cell = part.cells[0]
+            return int(empty.fits(self.shape(pool, cell.role_index)).sum()) >= len(cell.ordinals)
+        seater = Seater(empty, self.shapes_in(pool), self.world.gap, Tries(FEASIBILITY_TRIES))
+        return seater.seat(part) is not None
 
     def home(self) -> int | None:
         """The first listed pool in which it could run."""

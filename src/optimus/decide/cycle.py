@@ -18,7 +18,7 @@ from optimus.decide.allocating import Allocator
 from optimus.decide.growing import Grower
 from optimus.decide.lines import line_up
 from optimus.decide.policies.policy import Policy
-from optimus.decide.quotas import standing_refusal, waited_too_long
+from optimus.decide.quotas import Known, standing_refusal, waited_too_long
 from optimus.decide.releasing import keep_promises, release
 from optimus.decide.shares import Shares, compute_shares
 from optimus.decide.taking import Taker
@@ -58,8 +58,9 @@ def _sort_out(world: World) -> tuple[dict[int, Reason], list[int]]:
     """Those that cannot be considered, with the reason; and those that can."""
     refusals: dict[int, Reason] = {}
     hopefuls: list[int] = []
+    known: Known = {}
     for row in world.table.pending:
-        refusal = standing_refusal(world, row)
+        refusal = standing_refusal(world, row, known)
         if refusal is not None:
             refusals[row] = refusal
         elif (overdue := _fails_for_waiting(world, row)) is not None:

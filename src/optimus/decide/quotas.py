@@ -7,19 +7,38 @@ import numpy as np
 from optimus.decide.world import World
 from optimus.model.queues import QueueState
 from optimus.model.reasons import Code, Reason, reason
-from optimus.model.units import format_duration_ms, format_gpu, format_resource
-from optimus.model.workloads import WorkloadClass
+from optimus.model.units import format_clock_ms, format_duration_ms, format_gpu, format_resource
+from optimus.model.workloads import Workload, WorkloadClass
 from optimus.state.arrays import Bools, Ints
 from optimus.state.resources import GPU_COLUMN
 
 
-def standing_refusal(world: World, row: int) -> Reason | None:
+Known = dict[tuple[int, int, str], Reason | None]
+"""Answers for (queue, signature, namespace)."""
+
+
+def standing_refusal(world: World, row: int, known: Known | None = None) -> Reason | None:
     """Why this workload cannot be considered at all, whatever room there is."""
-    spec = world.spec(row)
-    queue = int(world.columns.queue[row])
-    tree = world.tree
+    spec, columns = world.table.specs[row], world.columns
+    assert spec is not None
     if spec.suspended:
         return reason(Code.SUSPENDED)
+    queue = int(columns.queue[row])
+    key = (queue, int(columns.signature[row]), spec.namespace if queue >= 0 else spec.queue)
+    if known is None or key not in known:
+        refusal = _queue_refusal(world, row, spec, queue)
+        if known is not None:
+            known[key] = refusal
+    else:
+        refusal = known[key]
+    if refusal is None and columns.retry_at[row] > world.now_ms:
+        failure = world.table.failures.get(row, "unknown failure")
+        return reason(Code.BACKING_OFF, failure=failure, at=format_clock_ms(int(columns.retry_at[row])))
+    return refusal
+
+
+def _queue_refusal(world: World, row: int, spec: Workload, queue: int) -> Reason | None:
+    tree = world.tree
     if queue < 0:
         problem = tree.problems.get(spec.queue)
         if problem is None:
@@ -40,10 +59,6 @@ def standing_refusal(world: World, row: int) -> Reason | None:
     ask = world.ask(row)
     if not ask.pools:
         return reason(Code.NO_SUCH_POOL, pool=ask.unknown_pool or "any")
-    retry_at = int(world.columns.retry_at[row])
-    if retry_at > world.now_ms:
-        failure = world.table.failures.get(row, "unknown failure")
-        return reason(Code.BACKING_OFF, failure=failure, at=retry_at)
     return None
 
 

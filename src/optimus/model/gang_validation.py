@@ -23,9 +23,11 @@ def gang_problems(subject: str, gang: Group) -> list[Problem]:
     if (gang.min, gang.max) != (1, 1):
         walk.add("gang", "the whole gang exists once; give copies to a group inside it")
     least, most = walk.group(gang, "gang", is_root=True)
+    if walk.problems:
+        return walk.problems
     if most > MOST_REPLICAS:
         walk.add("gang", f"may grow to {most} replicas; at most {MOST_REPLICAS}")
-    elif least < 1 and not walk.problems:
+    elif least < 1:
         walk.add("gang", "needs no replica at all: at least one role must have a minimum of one or more")
     return walk.problems
 

@@ -30,6 +30,7 @@ class PoolView:
     nodes: list[Node]
     usable: Bools
     """Ready and not cordoned."""
+    tainted: list[int]
     assignable: Bools
     capacity_scalars: Ints
     capacity_gpus: Ints
@@ -108,6 +109,7 @@ def _view(table: NodeTable, pool: NodePool, index: int, members: list[int]) -> P
         rows=rows,
         nodes=nodes,
         usable=np.array([node.ready and not node.cordoned for node in nodes], dtype=np.bool_),
+        tainted=[i for i, node in enumerate(nodes) if node.taints],
         assignable=np.array([node.assignable for node in nodes], dtype=np.bool_),
         capacity_scalars=columns.capacity_scalars[rows],
         capacity_gpus=columns.capacity_gpus[rows, :width],

@@ -55,7 +55,12 @@ def shape_key(workload: Workload, request: Request, strategy: Strategy) -> tuple
 
 def build_shape(workload: Workload, request: Request, view: PoolView, resources: ResourceIndex) -> Shape:
     scalars = resources.scalars(request)
-    matching = np.array([_accepts(workload, node) for node in view.nodes], dtype=np.bool_)
+    if workload.node_selector:
+        matching = np.array([_accepts(workload, node) for node in view.nodes], dtype=np.bool_)
+    else:
+        matching = np.ones(view.size, dtype=np.bool_)
+        for i in view.tainted:
+            matching[i] = _accepts(workload, view.nodes[i])
     whole = request.gpu_count > 0 and not request.gpu_memory_mib and request.gpu_milli >= WHOLE_DEVICE_MILLI
     if request.gpu_count and not whole:
         matching &= view.assignable  # nobody hands out parts of a device that is only counted
