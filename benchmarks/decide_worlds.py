@@ -20,12 +20,22 @@ def node(number: int, *, pool: int = 0, nodes_per_rack: int = 32) -> Node:
         labels={"pool": f"p{pool}", "rack": f"rack-{number // nodes_per_rack:04d}"},
         cpu_milli=128_000,
         memory_mib=1 << 20,
-        devices=tuple(Device(index=d, model=model, memory_mib=81_920, nvlink_group=d // 4, numa_node=d // 4) for d in range(8)),
+        devices=tuple(
+            Device(index=d, model=model, memory_mib=81_920, nvlink_group=d // 4, numa_node=d // 4) for d in range(8)
+        ),
     )
 
 
 def job(
-    name: str, queue: str, *, replicas: int = 1, gpus: int = 1, milli: int = 1000, cpu: int = 4_000, pool: int = 0, **more: object
+    name: str,
+    queue: str,
+    *,
+    replicas: int = 1,
+    gpus: int = 1,
+    milli: int = 1000,
+    cpu: int = 4_000,
+    pool: int = 0,
+    **more: object,
 ) -> Workload:
     request = Request(gpu_count=gpus, gpu_milli=milli, cpu_milli=cpu, memory_mib=16_384)
     gang = Group(roles=(Role(name="worker", min=replicas, max=replicas, request=request),))
@@ -52,7 +62,9 @@ def submit(engine: Engine, workload: Workload, now_ms: int = START_MS) -> None:
     engine.state.apply(WorkloadSeen(workload), now_ms)
 
 
-def runs_on(engine: Engine, workload: Workload, nodes: list[str], devices: list[tuple[int, ...]], since_ms: int) -> None:
+def runs_on(
+    engine: Engine, workload: Workload, nodes: list[str], devices: list[tuple[int, ...]], since_ms: int
+) -> None:
     submit(engine, workload, since_ms)
     for ordinal, (name, chosen) in enumerate(zip(nodes, devices, strict=True)):
         engine.state.apply(SlotRunning(workload.id, "worker", ordinal, name, chosen, since_ms), since_ms)

@@ -134,5 +134,4 @@ cluster: [{name: n, gpus: 1, foreign: {gpu: {0: 0.7}}}]
 workloads: [{name: a, gpu: 0.1, running: {on: n}}, {name: b, gpu: 0.2, running: {on: n}}]
 """
     assert load_text(text).errors == ()
-    assert "has no a GPU left" not in str(load_text(text.replace("0.7", "0.701")).errors[0])
-    assert "no GPU left" in str(load_text(text.replace("0.7", "0.701")).errors[0])
+    assert "node n has no GPU left for a replica: 0.199 free" in str(load_text(text.replace("0.7", "0.701")).errors[0])

@@ -80,7 +80,12 @@ class Allocator:
     def _try(self, row: int) -> Reason | None:
         """None when it starts or has its room promised, else why it waits."""
         world, columns = self.world, self.world.columns
-        key = (int(columns.signature[row]), int(columns.queue[row]), int(columns.preemptible[row]), int(columns.priority[row]))
+        key = (
+            int(columns.signature[row]),
+            int(columns.queue[row]),
+            int(columns.preemptible[row]),
+            int(columns.priority[row]),
+        )
         kept = self._refused.get(key)
         if kept is not None and kept[0] == (world.departures, len(self.waiting.reservations)):
             return kept[1]
@@ -169,4 +174,3 @@ def _lacks_room(refusal: Reason) -> bool:
         Code.NO_ROOM_FOR_ALL,
         Code.RESERVED_FOR_OTHER,
     )
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from optimus.decide.placement.shapes import NO_SHARE, Shape
 from optimus.model import gangs
 from optimus.model.gangs import Part
 from optimus.model.workloads import ANY_POOL
-from optimus.state.arrays import Ints
+from optimus.state.arrays import Bools, Ints
 from optimus.state.resources import GPU_COLUMN
 from optimus.state.workload_table import Signature
 
@@ -92,8 +93,19 @@ class Ask:
         """The first listed pool in which it could run."""
         return next((pool for pool in self.pools if self.possible(pool)), None)
 
-    def seater(self, room: Room) -> Seater:
-        return Seater(room, self.shapes_in(room.view.index), self.world.gap, self.world.tries)
+    def seater(self, room: Room, devices: Bools | None = None) -> Seater:
+        """`devices`: [node, device] the only ones that may be used."""
+        shapes = self.shapes_in(room.view.index)
+        if devices is not None:
+            shapes = partial(self._restricted, room.view.index, devices, {})
+        return Seater(room, shapes, self.world.gap, self.world.tries)
+
+    def _restricted(self, pool: int, devices: Bools, made: dict[int, Shape], role: int) -> Shape:
+        if role not in made:
+            shape = self.shape(pool, role)
+            share = np.where(devices, shape.share, NO_SHARE)
+            made[role] = replace(shape, share=share, key=self.world.next_shape_key())
+        return made[role]
 
     def _resolve_pools(self) -> tuple[list[int], str]:
         """Numbers of the listed pools in order; and a name that is not a pool."""
@@ -115,4 +127,3 @@ class Ask:
     def _speed(self, pool: int) -> int:
         roles = range(len(self.signature.chains))
         return min((int(self.shape(pool, r).speed_percent.max(initial=0)) for r in roles), default=0)
-

@@ -139,9 +139,13 @@ def _queue_shares(world: World, shares: Shares) -> tuple[QueueShare, ...]:
 
 
 def _queue_conditions(world: World) -> list[Condition]:
-    found = [Condition(f"queue {name}", "QueueInvalid", problem) for name, problem in sorted(world.tree.problems.items())]
+    found = [
+        Condition(f"queue {name}", "QueueInvalid", problem) for name, problem in sorted(world.tree.problems.items())
+    ]
     for name, pools in sorted(world.tree.unknown_pools.items()):
-        found.append(Condition(f"queue {name}", "UnknownPool", f"quotas for unknown pools are not used: {', '.join(pools)}"))
+        found.append(
+            Condition(f"queue {name}", "UnknownPool", f"quotas for unknown pools are not used: {', '.join(pools)}")
+        )
     return found
 
 

@@ -56,7 +56,9 @@ def why_no_room(world: World, ask: Ask, pool: int, room: Room) -> Reason:
             return _no_node(world, shape, room, name)
         if int(fits.sum()) < len(needed[role]):
             free = _free(world, shape, room)
-            return reason(Code.NO_ROOM_FOR_ALL, pool=name, possible=int(fits.sum()), needed=len(needed[role]), free=free)
+            return reason(
+                Code.NO_ROOM_FOR_ALL, pool=name, possible=int(fits.sum()), needed=len(needed[role]), free=free
+            )
     rule = _rule(ask.minimum)
     if rule is not None:
         level, part = rule
@@ -78,7 +80,9 @@ def _no_node(world: World, shape: Shape, room: Room, pool: str) -> Reason:
         column, amount = max(shape.needs, key=lambda need: need[1], default=(0, 0))
         resource = world.snapshot.resources.names[column + 1]
         best = int(np.where(shape.allowed, room.scalars[:, column], 0).max(initial=0))
-        return reason(Code.NO_ROOM, pool=pool, asked=asked, best=f"{format_resource(resource, max(best, 0))} {resource}")
+        return reason(
+            Code.NO_ROOM, pool=pool, asked=asked, best=f"{format_resource(resource, max(best, 0))} {resource}"
+        )
     usable = (shape.share < NO_SHARE) & shape.allowed[:, None]
     free = np.where(usable, np.maximum(room.gpus, 0), 0)
     if shape.whole:
@@ -108,7 +112,9 @@ def _domain_too_full(ask: Ask, pool: int, room: Room, level: str, part: Part) ->
     best = int(sums.argmax())
     room_for = min(int(sums[best]), needed[role] - 1) if level == NVLINK_LEVEL else int(sums[best])
     names = view.domain_names[where]
-    return reason(Code.DOMAIN_TOO_FULL, asked=f"{needed[role]} replicas", level=level, domain=names[best], best=room_for)
+    return reason(
+        Code.DOMAIN_TOO_FULL, asked=f"{needed[role]} replicas", level=level, domain=names[best], best=room_for
+    )
 
 
 def _described(world: World, shape: Shape) -> str:
@@ -117,7 +123,9 @@ def _described(world: World, shape: Shape) -> str:
     parts = []
     if request.gpu_count:
         if request.gpu_memory_mib:
-            parts.append(f"{request.gpu_count} GPU with {format_resource('memory', request.gpu_memory_mib)} of its memory")
+            parts.append(
+                f"{request.gpu_count} GPU with {format_resource('memory', request.gpu_memory_mib)} of its memory"
+            )
         elif request.gpu_milli < 1000:
             each = f"{format_gpu(request.gpu_milli)} GPU"
             parts.append(each if request.gpu_count == 1 else f"{request.gpu_count} x {each}")
@@ -156,5 +164,3 @@ def _unknown_level(world: World, part: Part, pool: int) -> str:
     if part.topology.required and part.topology.required not in known:
         return part.topology.required
     return next((level for inner in part.parts if (level := _unknown_level(world, inner, pool))), "")
-
-

@@ -45,9 +45,9 @@ class Grower:
             draft = world.drafts.get(row)
             if (draft and draft.evicted) or columns.queue[row] < 0 or columns.retry_at[row] > world.now_ms:
                 continue
-            cells = gangs.missing(world.spec(row).gang, world.present(row))
-            if cells and not self._collides(row, cells):
-                self._step(row, Part((), Topology(), cells), replacing=True)
+            for gap in gangs.missing(world.spec(row).gang, world.present(row)):
+                if not self._collides(row, gap.cells):
+                    self._step(row, gap, replacing=True)
 
     def run(self) -> None:
         """Everybody's next step, round after round, until nobody can or wants to grow."""
@@ -85,7 +85,9 @@ class Grower:
             running = columns.held[row] >= columns.minimum[row] and columns.held[row] > 0 and not columns.promised[row]
             if not (starting or running) or not columns.alive[row] or columns.suspended[row] or columns.queue[row] < 0:
                 continue
-            if any(world.tree.queues[q].state is not QueueState.OPEN for q in world.tree.paths[int(columns.queue[row])]):
+            if any(
+                world.tree.queues[q].state is not QueueState.OPEN for q in world.tree.paths[int(columns.queue[row])]
+            ):
                 continue
             if running and not starting and columns.started[row] < 0:
                 continue  # still being started: let it begin first
@@ -134,7 +136,9 @@ class Grower:
             replicas=np.array(counts, dtype=np.int64),
             next_replicas=np.array(counts, dtype=np.int64) + 1,
             step_milli=np.array([size_milli(int(a[GPU_COLUMN]), int(a[CPU_COLUMN])) for a in steps], dtype=np.int64),
-            speed_milli=np.array([speed_milli(c, s.speedup_percent) for c, s in zip(counts, spec, strict=True)], dtype=np.int64),
+            speed_milli=np.array(
+                [speed_milli(c, s.speedup_percent) for c, s in zip(counts, spec, strict=True)], dtype=np.int64
+            ),
             next_speed_milli=np.array(
                 [speed_milli(c + 1, s.speedup_percent) for c, s in zip(counts, spec, strict=True)], dtype=np.int64
             ),
@@ -142,7 +146,9 @@ class Grower:
             remaining_ms=np.array(
                 [remaining_ms(world, row) if world.columns.expected[row] >= 0 else -1 for row in rows], dtype=np.int64
             ),
-            is_new=np.array([(d := world.drafts.get(row)) is not None and d.start is not None for row in rows], dtype=np.bool_),
+            is_new=np.array(
+                [(d := world.drafts.get(row)) is not None and d.start is not None for row in rows], dtype=np.bool_
+            ),
         )
         keys, condition = growth_keys(world.policy, columns)
         if condition is not None and condition not in world.conditions:
@@ -190,8 +196,8 @@ class Grower:
             return False
         board = world.boards[pool]
         room = board.starting if replacing else board.starting_beside(end_ms(world, row))
-        within, near = self._bounds(row, step, pool)
-        seating = ask.seater(room).seat(step, within=within, near=near)
+        within, near, devices = self._bounds(row, step, pool)
+        seating = ask.seater(room, devices).seat(step, within=within, near=near)
         if seating is not None:
             if replacing:
                 world.grow(row, seating)
@@ -200,7 +206,7 @@ class Grower:
                 self._gathered.setdefault(row, []).append(seating)
             return True
         draft = world.drafts.get(row)
-        if replacing or (draft is not None and draft.start is not None):
+        if replacing or devices is not None or (draft is not None and draft.start is not None):
             return False
         return self.taker.take_surplus(row, pool, step, amount, within)
 
@@ -208,45 +214,63 @@ class Grower:
         most = largest_amount(self.world, row)
         return most is not None and int(self.world.held_amount(row)[GPU_COLUMN] + amount[GPU_COLUMN]) > most
 
-    def _bounds(self, row: int, step: Part, pool: int) -> tuple[Bools | None, Ints | None]:
-        """Where the step may go: inside the domains that the rules of its enclosing parts have already fixed."""
+    def _bounds(self, row: int, step: Part, pool: int) -> tuple[Bools | None, Ints | None, Bools | None]:
+        """Where the step may go, inside what the rules around it have already fixed: nodes, nodes to be near to, and
+        devices where an NVLink group is required."""
         world = self.world
         view = world.boards[pool].view
-        nodes_of = self._nodes_by_part(row)
-        everything = sorted({node for nodes in nodes_of.values() for node in nodes})
+        seats = self._seats_by_part(row)
+        everything = sorted({node for places in seats.values() for node, _ in places})
         within: Bools | None = None
-        for key, topology in _rules(world.spec(row).gang, step.key):
+        devices: Bools | None = None
+        for key, role, topology in _rules(world.spec(row).gang, step):
             level = HOST_LEVEL if topology.required == NVLINK_LEVEL else topology.required
             if not level or level not in view.levels:
                 continue
-            mine = sorted({n for part, nodes in nodes_of.items() if part[: len(key)] == key for n in nodes})
-            if mine:
-                inside = np.isin(view.levels[level], view.levels[level][mine])
-                within = inside if within is None else within & inside
-        return within, np.array(everything, dtype=np.int64)
+            mine = [
+                p for (part, r), places in seats.items() if part[: len(key)] == key and role in (-1, r) for p in places
+            ]
+            if not mine:
+                continue
+            nodes = sorted({node for node, _ in mine})
+            inside = np.isin(view.levels[level], view.levels[level][nodes])
+            within = inside if within is None else within & inside
+            if topology.required == NVLINK_LEVEL:
+                groups = {(n, int(view.nvlink_group[n, d])) for n, chosen in mine for d in chosen}
+                same = np.zeros(view.nvlink_group.shape, dtype=np.bool_)
+                for node, group in groups:
+                    same[node] |= view.nvlink_group[node] == group
+                devices = same if devices is None else devices & same
+        return within, np.array(everything, dtype=np.int64), devices
 
-    def _nodes_by_part(self, row: int) -> dict[gangs.PartKey, set[int]]:
+    def _seats_by_part(self, row: int) -> dict[tuple[gangs.PartKey, int], list[tuple[int, tuple[int, ...]]]]:
+        """(part, role) -> nodes and devices of its replicas."""
         world = self.world
         chains = world.signature(row).chains
-        found: dict[gangs.PartKey, set[int]] = {}
+        found: dict[tuple[gangs.PartKey, int], list[tuple[int, tuple[int, ...]]]] = {}
         for slot in world.slots_of(row):
-            part = chains[int(world.slots.role[slot])].part_of(int(world.slots.ordinal[slot]))
-            found.setdefault(part, set()).add(int(world.node_index[world.slots.node[slot]]))
+            role = int(world.slots.role[slot])
+            key = (chains[role].part_of(int(world.slots.ordinal[slot])), role)
+            node = int(world.node_index[world.slots.node[slot]])
+            found.setdefault(key, []).append((node, world.snapshot.slots.devices[slot]))
         draft = world.drafts.get(row)
         for seating, _ in draft.added if draft else ():
             for seats in seating.seats:
-                for ordinal, node in zip(seats.ordinals, seats.nodes, strict=True):
-                    found.setdefault(chains[seats.role_index].part_of(ordinal), set()).add(node)
+                for ordinal, node, chosen in zip(seats.ordinals, seats.nodes, seats.devices, strict=True):
+                    key = (chains[seats.role_index].part_of(ordinal), seats.role_index)
+                    found.setdefault(key, []).append((node, chosen))
         return found
 
 
-def _rules(gang: Group, key: gangs.PartKey) -> list[tuple[gangs.PartKey, Topology]]:
-    """Topology rules of the gang and of every group around a part, outermost first."""
-    rules: list[tuple[gangs.PartKey, Topology]] = [((), gang.topology)]
+def _rules(gang: Group, step: Part) -> list[tuple[gangs.PartKey, int, Topology]]:
+    """Topology rules around a step, outermost first: of the gang, of every group, and of the role itself.
+
+    Each with the part it binds and the role (-1: all roles in it)."""
+    rules: list[tuple[gangs.PartKey, int, Topology]] = [((), -1, gang.topology)]
     group = gang
-    for depth, (name, _) in enumerate(key):
+    for depth, (name, _) in enumerate(step.key):
         group = next(child for child in group.groups if child.name == name)
-        rules.append((key[: depth + 1], group.topology))
+        rules.append((step.key[: depth + 1], -1, group.topology))
+    chains = gangs.chains(gang)
+    rules += [(step.key, cell.role_index, chains[cell.role_index].role.topology) for cell in step.cells]
     return rules
-
-

@@ -89,8 +89,14 @@ class Ledgerbook:
         amount, least = self._amount.copy(), self._least.copy()
         for i, row in changed:
             amount[i] = world.held_amount(row)
-            least[i] = np.minimum(world.ask(row).least_amount(self._pool), amount[i]) if row in world.table.elastic else amount[i]
-        extra = np.array([world.drafts[row].change for row in fresh], dtype=np.int64).reshape(len(fresh), amount.shape[1])
+            least[i] = (
+                np.minimum(world.ask(row).least_amount(self._pool), amount[i])
+                if row in world.table.elastic
+                else amount[i]
+            )
+        extra = np.array([world.drafts[row].change for row in fresh], dtype=np.int64).reshape(
+            len(fresh), amount.shape[1]
+        )
         extra_least = np.array([world.ask(row).least_amount(self._pool) for row in fresh], dtype=np.int64)
         extra_least = np.minimum(extra_least.reshape(extra.shape), extra)
         at = np.array([row for i, row in enumerate(self._rows) if keep[i]] + fresh, dtype=np.int64)

@@ -19,7 +19,7 @@ from optimus.decide.entitlements import Side
 from optimus.decide.placement.rooms import Room
 from optimus.decide.placement.seating import Seating
 from optimus.decide.placement.shapes import count_fits
-from optimus.decide.victims import OWN_QUEUE, Unit
+from optimus.decide.victims import OWN_QUEUE, Unit, with_steps_before
 from optimus.decide.world import World
 from optimus.model.gangs import Part
 from optimus.state.arrays import Bools, Ints
@@ -230,7 +230,7 @@ class RoomSearch:
 
     def _minimal(self, chosen: list[Unit]) -> list[Unit] | None:
         """Drop every unit that is not needed, the most precious first. None if the set is not enough after all."""
-        chosen = _closed(chosen)
+        chosen = with_steps_before(chosen)
         bundle = Bundle(chosen)
         bundle.free(self._room, len(chosen), 1)
         kept = list(chosen)
@@ -344,19 +344,6 @@ class _Excess:
             self._left[unit.side] = self._left[unit.side] - unit.amount
 
 
-def _closed(units: list[Unit]) -> list[Unit]:
-    """With every surplus step that must go before one of them; a whole workload needs no steps of its own."""
-    whole = {unit.row for unit in units if unit.whole}
-    found: dict[int, Unit] = {}
-    for unit in units:
-        each: Unit | None = unit
-        while each is not None:
-            if each.whole or each.row not in whole:
-                found.setdefault(id(each), each)
-            each = each.after
-    return list(found.values())
-
-
 def _worth(unit: Unit) -> tuple[int, bool, int, int, int]:
     return (unit.tier, unit.whole, unit.priority, unit.cost, int(unit.amount[0]))
 
@@ -370,4 +357,3 @@ def _price(units: list[Unit]) -> tuple[int, bool, int, int, int]:
         sum(unit.cost for unit in units),
         len(units),
     )
-

@@ -12,7 +12,6 @@ from optimus.model.workloads import Workload, WorkloadClass
 from optimus.state.arrays import Bools, Ints
 from optimus.state.resources import GPU_COLUMN
 
-
 Known = dict[tuple[int, int, str], Reason | None]
 """Answers for (queue, signature, namespace)."""
 

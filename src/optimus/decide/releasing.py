@@ -10,7 +10,7 @@ import numpy as np
 
 from optimus.decide.durations import elapsed_ms
 from optimus.decide.shares import Shares
-from optimus.decide.victims import HoldingsCache, shedding_units
+from optimus.decide.victims import HoldingsCache, Unit, shedding_units, with_steps_before
 from optimus.decide.world import NEVER_TAKEN, World
 from optimus.model.queues import QueuePolicy, QueueState
 from optimus.model.reasons import Code, Reason, reason
@@ -56,7 +56,9 @@ def _suspect(world: World) -> np.ndarray:
             for above in world.tree.paths[q]
         )
     ]
-    suspect = np.isin(columns.view("queue"), strict) | (columns.view("lost_since") >= 0) | (columns.view("suspended") > 0)
+    suspect = (
+        np.isin(columns.view("queue"), strict) | (columns.view("lost_since") >= 0) | (columns.view("suspended") > 0)
+    )
     return suspect | (columns.view("max_runtime") >= 0)
 
 
@@ -118,12 +120,16 @@ def _drop_expired_holds(world: World) -> None:
             continue  # its room has just come free: the promise is kept in this very cycle
         if mine:
             held = format_duration_ms(world.settings.hold_ms)
-            world.drop(row, sorted(mine, key=lambda s: (slots.role[s], slots.ordinal[s])), reason(Code.HOLD_EXPIRED, held=held))
+            world.drop(
+                row, sorted(mine, key=lambda s: (slots.role[s], slots.ordinal[s])), reason(Code.HOLD_EXPIRED, held=held)
+            )
 
 
 def _obey_lowered_limits(world: World, shares: Shares) -> None:
     """A queue above its limit gives up work, in the usual order of victims, until it is inside."""
     tree = world.tree
+    if not (world.used_coming > tree.limit).any():
+        return
     for queue in reversed(tree.top_down()[1:]):
         for pool in range(world.used_coming.shape[1]):
             over = world.used_coming[queue, pool] - tree.limit[queue, pool]
@@ -149,23 +155,34 @@ def _shed(world: World, shares: Shares, queue: int, pool: int, over: Ints) -> No
     )
     stopped: set[int] = set()
     shrunk: dict[int, list[int]] = {}
-    left = over.copy()
-    for unit in units:
-        helps = ((unit.amount > 0) & (left > 0)).any()
-        if not helps:
-            continue
-        left = left - unit.amount
+    for unit in _enough_to_shed(units, over):
         if unit.whole:
             stopped.add(unit.row)
         else:
             shrunk.setdefault(unit.row, []).extend(unit.slots or ())
-        if (left <= 0).all():
-            break
     for row, slots in shrunk.items():
         if row not in stopped:
             world.shrink(row, slots, cause)
     for row in _by_name(world, np.array(sorted(stopped), dtype=np.int64)):
         world.evict(row, cause)
+
+
+def _enough_to_shed(units: list[Unit], over: Ints) -> list[Unit]:
+    """In order of preference until the limit holds; then without those that were not needed after all."""
+    chosen: list[Unit] = []
+    left = over.copy()
+    for unit in units:
+        if (left <= 0).all():
+            break
+        if ((unit.amount > 0) & (left > 0)).any():
+            chosen.append(unit)
+            left = left - unit.amount
+    chosen = with_steps_before(chosen)
+    for unit in reversed(list(chosen)):
+        total = sum((u.amount for u in chosen if u is not unit), np.zeros_like(over))
+        if (over - total <= np.maximum(left, 0)).all() and not any(u.after is unit for u in chosen):
+            chosen = [u for u in chosen if u is not unit]
+    return chosen
 
 
 def _room_is_free(world: World, slots: list[int]) -> bool:
@@ -197,4 +214,3 @@ def _room_is_free(world: World, slots: list[int]) -> bool:
 
 def _by_name(world: World, rows: Ints) -> list[int]:
     return sorted((int(row) for row in rows), key=lambda row: world.spec(row).id)
-

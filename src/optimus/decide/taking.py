@@ -216,7 +216,10 @@ class Taker:
         board = world.boards[seating.pool]
         queue = int(world.columns.queue[row])
         amount = seating.amount()
-        if _is_free_now(seating, board.now.scalars, board.now.gpus) and over_limit(world, queue, seating.pool, amount) is None:
+        if (
+            _is_free_now(seating, board.now.scalars, board.now.gpus)
+            and over_limit(world, queue, seating.pool, amount) is None
+        ):
             (world.grow if grows else world.start)(row, seating)
             return
         if not names:
@@ -242,4 +245,3 @@ def _is_free_now(seating: Seating, scalars: Ints, gpus: Ints) -> bool:
     return all((need == 0).all() or (scalars[n] >= need)[need > 0].all() for n, need in need_scalars.items()) and all(
         gpus[at] >= milli for at, milli in need_gpus.items()
     )
-

@@ -66,8 +66,12 @@ class HoldingsCache:
         self.before_reclaim: Ints = np.zeros(len(queues) + 1, dtype=np.int64)
         for q, path in enumerate(world.tree.paths):
             policies = [queues[above].policy for above in path]
-            self.before_preempt[q] = next((p.min_runtime_before_preempt_ms for p in policies if p.min_runtime_before_preempt_ms), 0)
-            self.before_reclaim[q] = next((p.min_runtime_before_reclaim_ms for p in policies if p.min_runtime_before_reclaim_ms), 0)
+            self.before_preempt[q] = next(
+                (p.min_runtime_before_preempt_ms for p in policies if p.min_runtime_before_preempt_ms), 0
+            )
+            self.before_reclaim[q] = next(
+                (p.min_runtime_before_reclaim_ms for p in policies if p.min_runtime_before_reclaim_ms), 0
+            )
 
     def holdings(self, pool: int) -> Holdings:
         kept = self._holdings.get(pool)
@@ -88,7 +92,14 @@ class HoldingsCache:
 
 
 def candidates(
-    world: World, shares: Shares, cache: HoldingsCache, row: int, pool: int, entitled: Entitlement, *, whole: bool = True
+    world: World,
+    shares: Shares,
+    cache: HoldingsCache,
+    row: int,
+    pool: int,
+    entitled: Entitlement,
+    *,
+    whole: bool = True,
 ) -> list[Unit]:
     """Units that may be asked to leave for the workload in `row`, best to ask first. `whole`: not only surplus."""
     queue = int(world.columns.queue[row])
@@ -251,7 +262,9 @@ def _surplus_units(world: World, holdings: Holdings, i: int, side: int, tier: in
         amount = world.slots.amount[slots].sum(axis=0)
         idle = holdings.started[i] < 0
         cost = 0 if idle else world.spec(row).restart_cost_ms * 1000 if previous is None else 0
-        unit = Unit(row, slots, side, amount, int(holdings.priority[i]), tier, cost, places_of(world, row, slots), previous)
+        unit = Unit(
+            row, slots, side, amount, int(holdings.priority[i]), tier, cost, places_of(world, row, slots), previous
+        )
         yield unit
         previous = unit
 
@@ -262,3 +275,16 @@ def _steps_before(unit: Unit) -> int:
         unit = unit.after
         count += 1
     return count
+
+
+def with_steps_before(units: list[Unit]) -> list[Unit]:
+    """With every surplus step that must go before one of them; a whole workload needs no steps of its own."""
+    whole = {unit.row for unit in units if unit.whole}
+    found: dict[int, Unit] = {}
+    for unit in units:
+        each: Unit | None = unit
+        while each is not None:
+            if each.whole or each.row not in whole:
+                found.setdefault(id(each), each)
+            each = each.after
+    return list(found.values())

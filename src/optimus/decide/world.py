@@ -82,6 +82,7 @@ class World:
         """How often others were told to leave so far."""
         self._asks: dict[int, Ask] = {}
         self._shapes: dict[tuple[object, ...], Shape] = {}
+        self._shape_keys = 0
         self.fixed = self._fixed_use()
         """[queue, pool, resource] taken by work that must stay inside the guarantee."""
 
@@ -110,8 +111,12 @@ class World:
         found = self._shapes.get(key)
         if found is None:
             found = self._shapes[key] = build_shape(workload, role.request, view, self.snapshot.resources)
-            found.key = len(self._shapes)
+            found.key = self.next_shape_key()
         return found
+
+    def next_shape_key(self) -> int:
+        self._shape_keys += 1
+        return self._shape_keys
 
     def ordering_columns(self, amount: Ints) -> list[int]:
         """The resources by which shares and guarantees of this work are measured: GPUs if it has any, else its named
@@ -216,7 +221,9 @@ class World:
             pool = self.boards[self.pool_of_slot(slots[0])].view.pool.name
             self._act(Start(self.spec(row).id, pool, tuple(placements)))
 
-    def evict(self, row: int, cause: Reason, *, beneficiary: str = "", moved: bool = False, final: bool = False) -> None:
+    def evict(
+        self, row: int, cause: Reason, *, beneficiary: str = "", moved: bool = False, final: bool = False
+    ) -> None:
         draft = self.draft(row)
         if draft.start is not None:
             self._take_back_start(row, draft)
@@ -396,9 +403,18 @@ class World:
         view = self.boards[seating.pool].view
         chains = self.signature(row).chains
         return tuple(
-            Placement(chains[seats.role_index].role.name, ordinal, view.nodes[node].name, devices, milli, bool(view.assignable[node]))
+            Placement(
+                chains[seats.role_index].role.name,
+                ordinal,
+                view.nodes[node].name,
+                devices,
+                milli,
+                bool(view.assignable[node]),
+            )
             for seats in seating.seats
-            for ordinal, node, devices, milli in zip(seats.ordinals, seats.nodes, seats.devices, seats.milli, strict=True)
+            for ordinal, node, devices, milli in zip(
+                seats.ordinals, seats.nodes, seats.devices, seats.milli, strict=True
+            )
         )
 
     def slot_placement(self, slot: int, role: str) -> Placement:
@@ -416,4 +432,3 @@ class World:
     def _names(self, row: int, slots: list[int]) -> tuple[tuple[str, int], ...]:
         chains = self.signature(row).chains
         return tuple((chains[int(self.slots.role[s])].role.name, int(self.slots.ordinal[s])) for s in slots)
-

@@ -141,5 +141,3 @@ class ReplayEngine:
             self.engine.policy_reference = policy
         self.engine.budget, self.engine.seed = budget, seed
         return self.engine.step(observations, now_ms)
-
-

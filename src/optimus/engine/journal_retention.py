@@ -19,7 +19,7 @@ PROTECTED_SEGMENTS = 2
 class JournalSettings(Struct, frozen=True, kw_only=True):
     rotate_cycles: int = 1_000
     """A new segment, with a keyframe, after this many cycles …"""
-    rotate_bytes: int = 24 * 1024 * 1024
+    rotate_bytes: int = 16 * 1024 * 1024
     """… or this many bytes of cycles before compression (or half of what the keyframe took, if that is more).
     It bounds the time of a search, which decodes up to one segment."""
     compress: bool = True

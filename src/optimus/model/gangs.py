@@ -108,13 +108,25 @@ def is_elastic(gang: Group) -> bool:
     return any(chain.role.max > chain.role.min or any(g.max > g.min for g in chain.groups) for chain in chains(gang))
 
 
-def missing(gang: Group, present: Present) -> tuple[Cell, ...]:
-    """Replicas of the minimum that do not exist."""
-    gaps = []
-    for role_index, ordinals in minimum_replicas(gang).items():
-        absent = tuple(o for o in ordinals if o not in present.get(role_index, ()))
-        if absent:
-            gaps.append(Cell(role_index, absent))
+def missing(gang: Group, present: Present) -> tuple[Part, ...]:
+    """Replicas of the minimum that do not exist, part by part; a part without any replica left keeps its own rule."""
+    indices = _indices(gang)
+    gaps: list[Part] = []
+
+    def walk(part: Part) -> None:
+        cells = []
+        for cell in part.cells:
+            absent = tuple(o for o in cell.ordinals if o not in present.get(cell.role_index, ()))
+            if absent:
+                cells.append(Cell(cell.role_index, absent))
+        if cells:
+            alone = part.key == () or not _cells_inside(part.key, present, indices)
+            rule = part.topology if alone and not _any_present(part, present) else Topology()
+            gaps.append(Part(part.key, rule, tuple(cells)))
+        for inner in part.parts:
+            walk(inner)
+
+    walk(minimum(gang))
     return tuple(gaps)
 
 
@@ -129,7 +141,9 @@ def growth_steps(gang: Group, present: Present) -> list[Part]:
             count = _copies(child, part_key, present, indices)
             target = next_size(count, child.min, child.max, child.sizes)
             if target is not None:
-                copies = tuple(_part_at_minimum(child, (*part_key, (child.name, c)), indices) for c in range(count, target))
+                copies = tuple(
+                    _part_at_minimum(child, (*part_key, (child.name, c)), indices) for c in range(count, target)
+                )
                 new_copies.append(copies[0] if len(copies) == 1 else Part(part_key, Topology(), (), copies))
         for role in group.roles:
             index, chain = indices[role.name]
@@ -187,6 +201,10 @@ def previous_size(current: int, least: int, sizes: tuple[int, ...]) -> int | Non
     return max((size for size in sizes if least <= size < current), default=None)
 
 
+def _any_present(part: Part, present: Present) -> bool:
+    return any(o in present.get(cell.role_index, ()) for cell in part.all_cells() for o in cell.ordinals)
+
+
 _Indices = dict[str, tuple[int, Chain]]
 
 
@@ -208,7 +226,9 @@ def _part_at_minimum(group: Group, key: PartKey, indices: _Indices) -> Part:
         else:  # a rule of the role binds its replicas alone: they are a part of their own
             rules.append(Part(key, role.topology, (cell,)))
     inner = [
-        _part_at_minimum(child, (*key, (child.name, copy)), indices) for child in group.groups for copy in range(child.min)
+        _part_at_minimum(child, (*key, (child.name, copy)), indices)
+        for child in group.groups
+        for copy in range(child.min)
     ]
     return Part(key, group.topology, tuple(cells), (*rules, *inner))
 

@@ -104,7 +104,8 @@ SENTENCES: dict[Code, str] = {
 }
 
 _FACTS: dict[Code, frozenset[str]] = {
-    code: frozenset(name for _, name, _, _ in Formatter().parse(sentence) if name) for code, sentence in SENTENCES.items()
+    code: frozenset(name for _, name, _, _ in Formatter().parse(sentence) if name)
+    for code, sentence in SENTENCES.items()
 }
 
 

@@ -34,7 +34,9 @@ class RunTimes:
         longer = len(self._sorted) - first
         if not longer:
             return None
-        return self._sorted[first + (longer * HIGH_QUANTILE_PERCENT) // 100 - (longer * HIGH_QUANTILE_PERCENT % 100 == 0)]
+        return self._sorted[
+            first + (longer * HIGH_QUANTILE_PERCENT) // 100 - (longer * HIGH_QUANTILE_PERCENT % 100 == 0)
+        ]
 
     def mean_beyond_ms(self, elapsed_ms: int) -> int | None:
         """Mean total run time of work that outlived `elapsed_ms`; None when nothing did."""

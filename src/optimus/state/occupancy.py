@@ -248,8 +248,8 @@ class Occupancy:
             self._recount_running(row, slot, -1, now_ms)
         self._drop_row(slot)
         if state.workloads.slots[row] or state.workloads.leaving[row]:
-            lost = before in (Phase.BINDING, Phase.RUNNING) and state.workloads.slots[row]
-            if lost and workload.held[row] < workload.minimum[row] and workload.lost_since[row] < 0:
+            short = 0 < workload.held[row] < workload.minimum[row]
+            if short and before != Phase.RELEASING and workload.lost_since[row] < 0:
                 workload.lost_since[row] = now_ms
         elif workload.alive[row]:
             self.restart(row)

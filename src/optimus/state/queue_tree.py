@@ -82,7 +82,9 @@ def _problems(queues: Mapping[str, Queue]) -> dict[str, str]:
             if not parent:
                 break
             if parent not in queues:
-                problems[name] = f"its ancestor {parent} does not exist" if len(walked) > 1 else f"parent {parent} does not exist"
+                problems[name] = (
+                    f"its ancestor {parent} does not exist" if len(walked) > 1 else f"parent {parent} does not exist"
+                )
                 break
             if parent in walked:
                 circle = [*walked[walked.index(parent) :], parent]

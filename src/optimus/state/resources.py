@@ -6,11 +6,11 @@ but GPUs, because GPUs are placed device by device: scalar column = resource col
 
 from __future__ import annotations
 
+import numpy as np
+
 from optimus.model.queues import CORE_RESOURCES
 from optimus.model.workloads import Request
 from optimus.state.arrays import Ints
-
-import numpy as np
 
 GPU_COLUMN = 0
 CPU_COLUMN = 1

@@ -86,7 +86,9 @@ def view_pools(table: NodeTable, pools: Sequence[NodePool]) -> tuple[tuple[PoolV
         number = pool_of(node, pools, fallback)
         members[number].append(row)
         node_pool[row] = number
-    return tuple(_view(table, pool, i, rows) for i, (pool, rows) in enumerate(zip(pools, members, strict=True))), node_pool
+    return tuple(
+        _view(table, pool, i, rows) for i, (pool, rows) in enumerate(zip(pools, members, strict=True))
+    ), node_pool
 
 
 def pool_of(node: Node, pools: Sequence[NodePool], fallback: int) -> int:

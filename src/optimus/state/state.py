@@ -242,7 +242,8 @@ def _same_roles(old: Any, new: Any) -> bool:
 
     def essence(workload: Any) -> list[Any]:
         return [
-            (c.role.name, c.role.max, c.role.request, tuple((g.name, g.max) for g in c.groups)) for c in chains(workload.gang)
+            (c.role.name, c.role.max, c.role.request, tuple((g.name, g.max) for g in c.groups))
+            for c in chains(workload.gang)
         ]
 
     return essence(old) == essence(new)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+import numpy as np
+
 from optimus.model import gangs
 from optimus.model.gangs import Chain
 from optimus.model.workloads import Preemptible, Workload
 from optimus.state.arrays import Columns
 from optimus.state.resources import CPU_COLUMN, GPU_COLUMN, ResourceIndex
-
-import numpy as np
 
 CPU_MILLI_PER_GPU = 8
 """CPU-only work is as large as a GPU for every eight cores it takes, so that it has a size at all."""

@@ -90,7 +90,7 @@ class _Room:
         ]
         if len(fitting) < request.gpu_count:
             free = format_gpu(sum(self.free[index] for index in self.devices if self.devices[index].healthy))
-            wanted = f"{request.gpu_count} GPUs" if request.gpu_count > 1 else "a GPU"
+            wanted = f"{request.gpu_count} GPUs" if request.gpu_count > 1 else "GPU"
             raise NoRoom(f"node {self.node.name} has no {wanted} left for a replica: {free} free")
         return tuple(fitting[: request.gpu_count])
 

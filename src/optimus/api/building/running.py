@@ -128,7 +128,7 @@ def _deal(world: World, running: RunningSpec, gang: Group, copies: int) -> list[
     most = sum(gangs.maximum_replicas(gang))
     sole = running.on[0] if len(running.on) == 1 else None
     if sole is not None and sole.replicas is None and sole.devices is None:
-        count = running.replicas if running.replicas is not None else least
+        count = running.replicas if running.replicas is not None else 1 if running.partial else least
         return [_unfold(world, sole, count)] * copies
     places = [place for entry in running.on for place in _unfold(world, entry, 1)]
     if running.replicas is not None and running.replicas * copies != len(places):

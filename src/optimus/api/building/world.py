@@ -145,7 +145,7 @@ class World:
             else:
                 self.report.add(place, problem.message, keep=True)
         children = sorted(queue.name for queue in self.queues.values() if queue.parent == workload.queue)
-        if children:
+        if children and workload.queue in self.queues:
             message = f"queue {workload.queue} has queues below it and takes no work"
             self.report.add((*loc, "queue"), message, f"submit to {', '.join(children[:5])}", keep=True)
 
