@@ -40,7 +40,7 @@ def test_columns_are_inside_their_lines(text: str) -> None:
     lines = text.splitlines()
     for error in load_text(text).errors:
         assert 1 <= error.line <= len(lines) + 1
-        assert 1 <= error.column <= len((lines + [""])[error.line - 1]) + 1
+        assert 1 <= error.column <= len([*lines, ""][error.line - 1]) + 1
 
 
 def test_an_error_reads_like_a_compiler_message() -> None:

@@ -15,8 +15,8 @@ from optimus.api.loading import load_text
 from optimus.api.specs.queues import QueueSpec
 from optimus.api.specs.scenarios import BudgetSpec, ScenarioSpec, SettingsSpec
 from optimus.api.specs.workloads import WorkloadSpec
-from optimus.model.pools import Strategy
 from optimus.model.plans import Budget
+from optimus.model.pools import Strategy
 from optimus.model.queues import QueuePolicy
 from optimus.model.settings import Settings
 from optimus.model.workloads import ModelSpeed, OnLoss, Preemptible, Request, Workload, WorkloadClass
@@ -36,7 +36,7 @@ nodes:
     labels: {zone: east}
     taints: ["dedicated=ml:NoExecute", {key: spot}]
     foreign: {cpu: 500m, memory: 1Gi, gpu: {0: 0.25}}
-  - {name: b, gpus: {devices: [{model: H100, memory: 40Gi, uuid: u1, nvlinkGroup: 3, mig: {1g.5gb: 7}}]}, assignable: false}
+  - {name: b, gpus: {devices: [{model: H100, memory: 40Gi, nvlinkGroup: 3, mig: {1g.5gb: 7}}]}, assignable: false}
 pools: [{name: fast, placement: {inference: spread}, interferenceLimit: 80%}]
 """).scenario
     node = scenario.nodes[3]

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from optimus.api import reading
-from optimus.api.errors import FileError, LoadError
+from optimus.api.errors import LoadError
 from optimus.api.loading import Loaded, load_text
 from optimus.api.specs.scenarios import ScenarioSpec
 from optimus.model.validation import node_problems, pool_problems, queue_problems, workload_problems
@@ -58,7 +58,7 @@ RECORD = st.dictionaries(st.sampled_from(words()), TREES, max_size=8)
 
 def check(text: str) -> Loaded:
     loaded = load_text(text, "junk.yaml")
-    assert all(isinstance(error, FileError) and error.line >= 1 and error.message for error in loaded.errors)
+    assert all(error.line >= 1 and error.column >= 1 and error.message for error in loaded.errors)
     scenario = loaded.scenario
     assert [p for node in scenario.nodes for p in node_problems(node)] == []
     assert [p for pool in scenario.pools for p in pool_problems(pool)] == []
@@ -66,10 +66,9 @@ def check(text: str) -> Loaded:
     assert [p for workload in scenario.workloads for p in workload_problems(workload)] == []
     assert [cycle.at_ms for cycle in scenario.cycles] == sorted(cycle.at_ms for cycle in scenario.cycles)
     if loaded.unexpected:
-        try:
+        with pytest.raises(LoadError) as caught:
             loaded.or_raise()
-        except LoadError as error:
-            assert error.errors == loaded.unexpected
+        assert caught.value.errors == loaded.unexpected
     assert load_text(text, "junk.yaml") == loaded
     return loaded
 

@@ -10,6 +10,8 @@ from optimus.model.observations import ActivitySeen, Checkpointed, Predicted, Sl
 CLUSTER = (
     "cluster: [{name: n, count: 3, gpus: {count: 4, memory: 80Gi}, cpu: 16}, {name: c, gpus: 4, assignable: false}]\n"
 )
+TWO_ROLES = """{roles: [{name: p}, {name: w, replicas: {max: 4}, gpu: 1}],
+      running: {on: [{node: n-1, role: w, replicas: 2}, {node: n-0, role: p}]}}"""
 
 
 def slots(text: str) -> list[SlotRunning]:
@@ -59,9 +61,8 @@ def seats(text: str) -> list[tuple[str, int, str, tuple[int, ...]]]:
             [("ps", 0, "n-0", ()), ("w", 0, "n-0", (0,)), ("w", 1, "n-0", (1,))],
         ),
         (
-            "{roles: [{name: ps}, {name: w, replicas: {min: 1, max: 4}, gpu: 1}], "
-            "running: {on: [{node: n-1, role: w, replicas: 2}, {node: n-0, role: ps}]}}",
-            [("w", 0, "n-1", (0,)), ("w", 1, "n-1", (1,)), ("ps", 0, "n-0", ())],
+            TWO_ROLES,
+            [("w", 0, "n-1", (0,)), ("w", 1, "n-1", (1,)), ("p", 0, "n-0", ())],
         ),
         (
             "{groups: [{name: g, copies: {min: 1, max: 3}, replicas: 2, gpu: 1}], running: {on: n-0, replicas: 4}}",

@@ -87,7 +87,7 @@ def test_a_change_leaves_the_rest_as_it_was() -> None:
 cycles:
   - {}
   - {change: {queues: [{name: q, gpu: {limit: 4}}]}}
-  - {change: {queues: [{name: q, gpu: {guarantee:}, maxWait:}], workloads: [{name: x-1, gpu: 2}]}}
+  - {change: {queues: [{name: q, gpu: {guarantee: null}, maxWait: null}], workloads: [{name: x-1, gpu: 2}]}}
 """)
     (first,) = scenario.cycles[1].events
     second, workload = scenario.cycles[2].events
@@ -165,7 +165,7 @@ expect:
     assert expect.nodes[1].free_gpu_milli == Range(500, 500)
     assert expect.plan is not None
     assert expect.plan.actions == {"Evict": Range(0, 0)}
-    assert train.mark.line == 9
+    assert train.mark.line == 10
 
 
 def test_ranges_and_times_judge_and_speak() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 
 import pytest
@@ -140,10 +141,8 @@ def test_nothing_but_a_unit_error_is_raised(value: object) -> None:
         units.parse_share,
         units.parse_count,
     ):
-        try:
+        with suppress(units.UnitError):
             assert abs(parse(value)) <= units.LARGEST  # type: ignore[arg-type]
-        except units.UnitError as error:
-            assert str(error)
 
 
 @pytest.mark.parametrize(

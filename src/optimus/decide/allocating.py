@@ -96,7 +96,7 @@ class Allocator:
         refusals = {}
         open_pools = []
         for pool in pools:
-            refusal = self._guarantee_refusal(row, ask, pool)
+            refusal = self._guarantee_refusal(row, pool)
             if refusal is not None:
                 refusals[pool] = refusal
                 continue
@@ -121,7 +121,7 @@ class Allocator:
         self._refused[key] = ((self.world.departures, len(self.waiting.reservations)), why)
         return why
 
-    def _guarantee_refusal(self, row: int, ask: Ask, pool: int) -> Reason | None:
+    def _guarantee_refusal(self, row: int, pool: int) -> Reason | None:
         queue = int(self.world.columns.queue[row])
         return over_guarantee(self.world, queue, pool, self.world.fixed_amount(row, pool))
 

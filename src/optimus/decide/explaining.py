@@ -77,7 +77,7 @@ def _no_node(world: World, shape: Shape, room: Room, pool: str) -> Reason:
             return reason(Code.INTERFERENCE, pool=pool, bound=format_gpu(shape.interference_limit_milli))
     asked = _described(world, shape)
     if not shape.gpu_count:
-        column, amount = max(shape.needs, key=lambda need: need[1], default=(0, 0))
+        column, _ = max(shape.needs, key=lambda need: need[1], default=(0, 0))
         resource = world.snapshot.resources.names[column + 1]
         best = int(np.where(shape.allowed, room.scalars[:, column], 0).max(initial=0))
         return reason(

@@ -349,7 +349,7 @@ def _worth(unit: Unit) -> tuple[int, bool, int, int, int]:
 
 
 def _price(units: list[Unit]) -> tuple[int, bool, int, int, int]:
-    """Of a set: its worst tier, whether whole workloads go, the highest priority among them, and what it costs in all."""
+    """Of a set: its worst tier, whether whole workloads go, their highest priority, and what it costs in all."""
     return (
         max(unit.tier for unit in units),
         any(unit.whole for unit in units),

@@ -84,7 +84,7 @@ class Taker:
             moves = search.replace_victims(victims, seating)
             if len(moves) == len(victims) and self._worth_it(row, amount, victims):
                 if victims:
-                    self._state(row, victims, seating, moves, grows=False, moving=True)
+                    self._state(row, victims, seating, moves, grows=False)
                 else:
                     self._promise(row, seating, [], grows=False)
                 return True
@@ -178,7 +178,6 @@ class Taker:
         *,
         grows: bool,
         entitled: Entitlement | None = None,
-        moving: bool = False,
     ) -> None:
         """Turn a statement into actions: who leaves, who moves, and for whom."""
         world = self.world

@@ -131,8 +131,10 @@ def candidates(
             last_step[int(i)] = unit
     if whole:
         may = _may_take_whole(world, cache, holdings, inside_minimum, reach, side, lower)
-        for i in np.flatnonzero(may & may_be_asked):
-            units.append(_whole_unit(world, holdings, int(i), int(side[i]), int(tier[i]), last_step.get(int(i))))
+        units.extend(
+            _whole_unit(world, holdings, i, int(side[i]), int(tier[i]), last_step.get(i))
+            for i in np.flatnonzero(may & may_be_asked).tolist()
+        )
     return _in_order(world, holdings, units)
 
 

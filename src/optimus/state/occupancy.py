@@ -119,7 +119,6 @@ class Occupancy:
         if target is None or target == before:
             return
         row = int(columns.workload[slot])
-        workload = self._state.workloads.columns
         if Phase.RUNNING in (before, target):
             self._state.workloads.count_service(row, now_ms)
         if target == Phase.WANTED:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from optimus.model import observations as seen
+from optimus.model.gangs import chains
 from optimus.model.nodes import Node
 from optimus.model.packing import PackingTables
 from optimus.model.plans import Plan
@@ -20,6 +21,7 @@ from optimus.model.problems import Problem
 from optimus.model.queues import Queue
 from optimus.model.settings import Settings
 from optimus.model.slots import Event, Phase
+from optimus.model.workloads import Workload
 from optimus.state import assuming
 from optimus.state.arrays import Ints
 from optimus.state.history import History
@@ -237,13 +239,13 @@ class State:
         self.tables = observation.tables
 
 
-def _same_roles(old: Any, new: Any) -> bool:
-    from optimus.model.gangs import chains
+def _same_roles(old: Workload, new: Workload) -> bool:
+    return _essence(old) == _essence(new)
 
-    def essence(workload: Any) -> list[Any]:
-        return [
-            (c.role.name, c.role.max, c.role.request, tuple((g.name, g.max) for g in c.groups))
-            for c in chains(workload.gang)
-        ]
 
-    return essence(old) == essence(new)
+def _essence(workload: Workload) -> list[tuple[object, ...]]:
+    """What replicas that exist depend on: names, largest counts and requests; minimums may change."""
+    return [
+        (chain.role.name, chain.role.max, chain.role.request, tuple((g.name, g.max) for g in chain.groups))
+        for chain in chains(workload.gang)
+    ]

@@ -115,7 +115,9 @@ class Seater:
         mark = len(out.seats)
         items: list[Cell | Part] = [*part.cells, *part.parts]
         for item in sorted(items, key=self._size, reverse=True):
-            placed = self._cell(item, within, near, out) if isinstance(item, Cell) else self._place(item, within, near, out)
+            placed = (
+                self._cell(item, within, near, out) if isinstance(item, Cell) else self._place(item, within, near, out)
+            )
             if not placed:
                 self._undo(out, mark)
                 return False
@@ -290,4 +292,3 @@ class Seater:
             preferred = HOST_LEVEL
         if preferred in names:
             yield from reversed(names[: names.index(preferred) + 1])
-

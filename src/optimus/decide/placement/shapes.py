@@ -110,7 +110,8 @@ def _accepts(workload: Workload, node: Node) -> bool:
     if any(node.labels.get(key) != value for key, value in workload.node_selector):
         return False
     return all(
-        taint.effect == "PreferNoSchedule" or any(t.accepts(taint) for t in workload.tolerations) for taint in node.taints
+        taint.effect == "PreferNoSchedule" or any(t.accepts(taint) for t in workload.tolerations)
+        for taint in node.taints
     )
 
 
