@@ -2,6 +2,9 @@
 
 Built anew when a queue or pool changes (rare), read in every cycle. A broken queue (cycle, missing parent) is set
 aside with its problem and takes the queues below it along; the rest of the tree goes on working.
+
+A leaf that does not name a resource has no guarantee and no weight there. An inner queue that does not name it only
+groups: it stands for the sum of its children.
 """
 
 from __future__ import annotations
@@ -51,6 +54,12 @@ class QueueTree:
                     self.guarantee[i, p, r] = min(quota.guarantee, limit)  # a guarantee above the limit is void there
                     self.weight[i, p, r] = quota.weight
                     self.named[i, p, r] = True
+        for i in reversed(self.top_down()[1:]):
+            if self.children[i]:
+                groups = ~self.named[i]
+                for array in (self.guarantee, self.weight):
+                    array[i] = np.where(groups, array[self.children[i]].sum(axis=0), array[i])
+                self.named[i] |= self.named[self.children[i]].any(axis=0)
         self.limited = [bool((self.limit[path] < UNLIMITED).any()) for path in self.paths]
         """Whether a queue, or one above it, has any limit at all."""
         for array in (self.guarantee, self.limit, self.weight, self.named):

@@ -9,6 +9,7 @@ Must not: read the engine's state. What it knows it has said or been told.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -107,13 +108,17 @@ class PretendBody:
         self._note_starts()
         facts, self._inbox = tuple(self._inbox), []
         before = self.ledger.copy()
-        plan = self.engine.step(facts, self.now_ms)
+        plan = self.decide(facts)
         problems = tuple(self.engine.problems)
         self.ledger.carry_out(plan, self.now_ms)
         self._carry_out(plan, before)
         self.number += 1
         after = self.ledger.copy()
         return Cycle(self.world.seed, self.number, self.now_ms, facts, before, plan, after, problems)
+
+    def decide(self, facts: Sequence[seen.Observation]) -> Plan:
+        """Hand the facts over and get the plan; the engine counts it as done."""
+        return self.engine.step(facts, self.now_ms)
 
     def next_event_ms(self) -> int | None:
         """When the next thing is due; None when nothing is."""

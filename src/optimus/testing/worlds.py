@@ -21,7 +21,7 @@ from optimus.model.observations import (
 from optimus.model.pools import DEFAULT_POOL, NodePool
 from optimus.model.queues import Queue
 from optimus.model.settings import Settings
-from optimus.model.workloads import ANY_POOL, Preemptible, Workload
+from optimus.model.workloads import Preemptible, Workload
 from optimus.testing.drawing import Draw
 from optimus.testing.gang_rules import Seat, faults, lines, minimum_seats
 from optimus.testing.ledger import COMING, Ledger
@@ -29,6 +29,7 @@ from optimus.testing.queue_paths import Tree
 from optimus.testing.rights import fixed_faults, limit_faults
 from optimus.testing.seats import OutOfBudget, Taken, find_seats
 from optimus.testing.spaces import spaces, total_capacity
+from optimus.testing.waiting import could_ever_run, listed_pools
 from optimus.testing.world_nodes import draw_nodes, draw_pools
 from optimus.testing.world_queues import draw_queues, leaves
 from optimus.testing.world_workloads import MINUTE_MS, WorkloadDice
@@ -46,7 +47,7 @@ class Size:
 
 
 SIZES = {
-    "small": Size(nodes=(1, 6), most_devices=4, queues=(1, 7), workloads=(2, 16)),
+    "small": Size(nodes=(1, 7), most_devices=4, queues=(1, 7), workloads=(2, 18)),
     "medium": Size(nodes=(4, 16), most_devices=8, queues=(3, 15), workloads=(12, 48)),
 }
 
@@ -95,17 +96,17 @@ def random_world(seed: int, size: str = "small") -> World:
         ledger.observe(QueueSeen(queue), START_MS)
     levels = sorted({level for pool in pools for level in pool.levels})
     dice = WorkloadDice(draw, leaves(queues), names, levels, bounds.most_devices)
-    busy = draw.pick((0, 40, 70, 100))
+    busy = draw.weighted(((1, 0), (2, 50), (3, 80), (4, 100)))
     workloads: list[Workload] = []
     running: dict[str, tuple[SlotRunning, ...]] = {}
     for _ in range(draw.between(*bounds.workloads)):
-        workload = dice.workload(START_MS - draw.between(0, 40) * 30_000 if draw.chance(85) else START_MS - 3 * HOUR_MS)
+        workload = _sensible(draw, ledger, dice)
         workloads.append(workload)
         if draw.chance(busy):
             replicas = _run(draw, ledger, workload)
             if replicas:
                 running[workload.id] = replicas
-    later = tuple(dice.workload(START_MS) for _ in range(draw.between(0, 6)))
+    later = tuple(_sensible(draw, ledger, dice) for _ in range(draw.between(0, 6)))
     settings = Settings(
         history_half_life_ms=draw.weighted(((8, 0), (2, HOUR_MS))),
         hold_ms=draw.pick((60_000, 120_000, 600_000)),
@@ -114,15 +115,31 @@ def random_world(seed: int, size: str = "small") -> World:
     return World(seed, size, pools, nodes, queues, tuple(workloads), running, later, settings)
 
 
+def _sensible(draw: Draw, ledger: Ledger, dice: WorkloadDice) -> Workload:
+    """Mostly a workload that could run somewhere in this world; now and then one that asks for the impossible."""
+    submitted = START_MS - draw.between(0, 40) * 30_000 if draw.chance(85) else START_MS - 3 * HOUR_MS
+    workload = dice.workload(submitted)
+    for _ in range(4):
+        possible = [could_ever_run(ledger, workload, pool) for pool in listed_pools(ledger, workload)]
+        if any(possible) or draw.chance(5):
+            break
+        workload = dice.workload(submitted)
+    return workload
+
+
 def _run(draw: Draw, ledger: Ledger, workload: Workload) -> tuple[SlotRunning, ...]:
     """Put the workload somewhere it could have started, at some size it may have; () if there is no such place."""
     tree = Tree(ledger.queues)
     if workload.suspended or not tree.path(workload.queue):
         return ()
-    known = list(workload.pools) if ANY_POOL not in workload.pools else sorted(ledger.pools)
-    pool = draw.pick([name for name in known if name in ledger.pools] or [DEFAULT_POOL])
-    if pool not in ledger.pools or not ledger.nodes_of(pool):
-        return ()
+    for pool in draw.shuffled(listed_pools(ledger, workload)):
+        replicas = _run_in(draw, ledger, tree, workload, pool)
+        if replicas:
+            return replicas
+    return ()
+
+
+def _run_in(draw: Draw, ledger: Ledger, tree: Tree, workload: Workload, pool: str) -> tuple[SlotRunning, ...]:
     room = spaces(ledger, pool, COMING)
     taken: list[Taken] | None = None
     for seats in (_grown(draw, workload), minimum_seats(workload.gang)):

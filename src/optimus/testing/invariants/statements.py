@@ -1,0 +1,154 @@
+"""6. Every eviction is part of a complete, simulated, accepted statement: the beneficiary fits afterwards, the victims
+are minimal, and no victim is evicted for nothing.
+
+A statement in a plan is a run of evictions and shrinks for one beneficiary, followed by the room it gets. It is judged
+in the world as it was at that point of the plan. Victims must also have been the beneficiary's to take.
+Work that is stopped for nobody must have a cause of its own, and that cause must be true.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from optimus.model.plans import Drop, Evict, Grow, Hold, Shrink, Start
+from optimus.testing.amounts import Amount, plus, total
+from optimus.testing.body import Cycle
+from optimus.testing.gang_rules import is_single_role, minimum_seats
+from optimus.testing.invariants.releases import unfounded_stops
+from optimus.testing.invariants.taking import unlawful
+from optimus.testing.ledger import COMING, Key, Ledger, Record
+from optimus.testing.queue_paths import TOP, Tree
+from optimus.testing.rights import Use, inside_guarantees, queue_use
+from optimus.testing.seats import is_counted
+from optimus.testing.spaces import most_fitting, occupy, request_of, spaces
+from optimus.testing.waiting import breaks_limit
+
+
+@dataclass(slots=True)
+class Statement:
+    beneficiary: str
+    ledger: Ledger
+    """As it was before its first action."""
+    victims: list[Evict | Shrink] = field(default_factory=list)
+    gain: Start | Hold | Grow | None = None
+
+
+def complete_statements(cycle: Cycle) -> list[str]:
+    found = unfounded_stops(cycle)
+    tree = Tree(cycle.before.queues)
+    for statement in statements(cycle):
+        found += _gain(cycle, statement)
+        if statement.gain is not None and statement.beneficiary in statement.ledger.records:
+            found += _minimal(cycle, tree, statement)
+            found += unlawful(cycle, tree, statement.ledger, statement.beneficiary, statement.victims, statement.gain)
+    moved = {a.workload for a in cycle.plan.actions if isinstance(a, Evict) and a.moved}
+    held = {a.workload for a in cycle.plan.actions if isinstance(a, Hold)}
+    found += [f"{name} is moved, but nothing is held for it" for name in sorted(moved - held)]
+    return found
+
+
+def statements(cycle: Cycle) -> list[Statement]:
+    found: list[Statement] = []
+    ledger = cycle.before.copy()
+    current: Statement | None = None
+    for action in cycle.plan.actions:
+        if isinstance(action, Evict | Shrink) and action.beneficiary:
+            if current is None or current.beneficiary != action.beneficiary or current.gain is not None:
+                current = Statement(action.beneficiary, ledger.copy())
+                found.append(current)
+            current.victims.append(action)
+        elif isinstance(action, Start | Hold | Grow) and current is not None and current.gain is None:
+            if action.workload == current.beneficiary:
+                current.gain = action
+            else:
+                current = None
+        elif isinstance(action, Drop):
+            current = None
+        ledger.carry_out_one(action, cycle.now_ms)
+    return found
+
+
+def _gain(cycle: Cycle, statement: Statement) -> list[str]:
+    """The beneficiary gets room in the same plan, and has it when the plan is over."""
+    name = statement.beneficiary
+    victims = ", ".join(v.workload for v in statement.victims)
+    if statement.gain is None:
+        return [f"{victims} give way to {name}, which gets nothing for it"]
+    record = cycle.after.records.get(name)
+    if record is None:
+        return [f"{victims} give way to {name}, which is not there any more"]
+    for placement in statement.gain.placements:
+        replica = record.live.get((placement.role, placement.ordinal))
+        if replica is None or replica.node != placement.node:
+            return [f"{victims} give way to {name}, which loses its room again in the same plan"]
+    return []
+
+
+def _minimal(cycle: Cycle, tree: Tree, statement: Statement) -> list[str]:
+    """Leaving out any one victim must break the fit. Only where counting is exact."""
+    ledger, gain = statement.ledger, statement.gain
+    assert gain is not None
+    asker = ledger.records[statement.beneficiary]
+    if not is_counted(asker.spec) or not is_single_role(asker.spec.gang):
+        return []
+    needed = len(minimum_seats(asker.spec.gang)) if not asker.live else len(gain.placements)
+    amount = total(_amount_of(cycle, statement, key) for key in [(p.role, p.ordinal) for p in gain.placements][:needed])
+    pool = ledger.pool_of(gain.placements[0].node)
+    use = queue_use(ledger, tree, COMING)
+    reserved = {reservation.pool for reservation in cycle.plan.reservations}
+    if pool is None or (pool in reserved and not inside_guarantees(tree, use, asker.spec.queue, TOP, pool, amount)):
+        return []  # room that is reserved for another was not to be had, and nobody can see how much that was
+    found = []
+    for spared in statement.victims:
+        freed = [(ledger.records[v.workload], key) for v in statement.victims for key in _leaving(ledger, v, spared)]
+        if _fits_without(ledger, tree, use, asker, pool, amount, needed, freed):
+            found.append(f"{spared.workload} gives way to {statement.beneficiary} for nothing: it fits without that")
+    return found
+
+
+def _leaving(ledger: Ledger, victim: Evict | Shrink, spared: Evict | Shrink) -> list[Key]:
+    """Replicas of a victim that still go when `spared` keeps what it can keep."""
+    record = ledger.records[victim.workload]
+    going = list(record.live) if isinstance(victim, Evict) else list(victim.slots)
+    if victim is not spared:
+        return going
+    if isinstance(victim, Evict):
+        return _surplus(record) if is_single_role(record.spec.gang) else []
+    return going[: len(going) - _last_step(record, victim)]
+
+
+def _surplus(record: Record) -> list[Key]:
+    """What goes first, before the workload as a whole."""
+    keys = sorted(record.live)
+    return keys[len(minimum_seats(record.spec.gang)) :]
+
+
+def _last_step(record: Record, victim: Shrink) -> int:
+    """How many replicas the last of its steps down took; all of them where the gang is not a simple one."""
+    if not is_single_role(record.spec.gang):
+        return len(victim.slots)
+    sizes = record.spec.gang.roles[0].sizes
+    left = len(record.live) - len(victim.slots)
+    return next((size - left for size in sizes if size > left), 1) if sizes else 1
+
+
+def _amount_of(cycle: Cycle, statement: Statement, key: Key) -> Amount:
+    record = cycle.after.records.get(statement.beneficiary)
+    return record.live[key].amount if record is not None and key in record.live else {}
+
+
+def _fits_without(
+    ledger: Ledger, tree: Tree, use: Use, asker: Record, pool: str, amount: Amount, needed: int,
+    freed: list[tuple[Record, Key]],
+) -> bool:  # fmt: skip
+    room = spaces(ledger, pool, COMING)
+    left = {key: dict(value) for key, value in use.items()}
+    for record, key in freed:
+        replica = record.live[key]
+        for queue in tree.path(record.spec.queue):
+            plus(left[queue, pool], replica.amount, -1)
+        occupy(room[replica.node], record.spec, replica, -1)
+    if breaks_limit(tree, left, asker.spec.queue, pool, amount):
+        return False
+    request = request_of(asker.spec, next(iter(minimum_seats(asker.spec.gang))).role)
+    return sum(most_fitting(space, asker.spec, request) for space in room.values()) >= needed

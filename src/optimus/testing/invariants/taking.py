@@ -1,0 +1,146 @@
+"""Who may take from whom: each victim of a statement must have been the beneficiary's to take.
+
+- in the same queue: strictly lower priority for whole workloads, anything above a minimum without asking;
+- from another queue: the asker's side stays inside its guarantee (then the other side must be above its own), or
+  inside its share (then the other side must be above its share), and the victim lies inside no guarantee;
+- moved for somebody: also anything that can continue elsewhere, if it is not protected from stopping at all.
+"""
+
+from __future__ import annotations
+
+from optimus.model.plans import Evict, Grow, Hold, Shrink, Start
+from optimus.model.reasons import Code
+from optimus.model.workloads import Preemptible, WorkloadClass
+from optimus.testing.amounts import Amount, measured_by, total
+from optimus.testing.body import Cycle
+from optimus.testing.ledger import COMING, Ledger, Record
+from optimus.testing.queue_paths import Tree
+from optimus.testing.rights import (
+    Item,
+    Use,
+    attribute,
+    inside_guarantees,
+    protection,
+    queue_use,
+    ran_long_enough,
+    sides,
+)
+
+Gain = Start | Hold | Grow
+
+
+def unlawful(
+    cycle: Cycle, tree: Tree, ledger: Ledger, asker: str, victims: list[Evict | Shrink], gain: Gain
+) -> list[str]:
+    pool = ledger.pool_of(gain.placements[0].node)
+    if pool is None:
+        return []
+    amount = _amount(cycle, asker, gain)
+    use = queue_use(ledger, tree, COMING)
+    items = attribute(ledger, tree, pool, cycle.now_ms)
+    shares = {(s.queue, s.resource): s.share for s in cycle.plan.shares if s.pool == pool}
+    spec = ledger.records[asker].spec
+    found = []
+    by_side: dict[str, list[Amount]] = {}
+    for victim in victims:
+        record = ledger.records[victim.workload]
+        if record.spec.id not in items:
+            continue
+        pair = sides(tree, spec.queue, record.spec.queue)
+        wrong = _protected(cycle, tree, spec.queue, spec.effective_priority, record, victim, items[record.spec.id], pair)
+        if wrong is not None:
+            found.append(f"{victim.workload} gives way to {asker} ({victim.cause.code}), but {wrong}")
+        elif pair is not None and not _is_only_moved(cycle, tree, record, victim):
+            by_side.setdefault(pair[1], []).append(_given(record, victim))
+            if not _may_ask(tree, use, shares, spec.queue, pair[0], pool, amount):
+                found.append(f"{asker} takes from {victim.workload}, but {pair[0]} is not inside what it is due in {pool}")
+    for side, given in by_side.items():
+        found += _excess(tree, use, shares, spec.queue, side, pool, amount, given, asker)
+    return found
+
+
+def _is_only_moved(cycle: Cycle, tree: Tree, record: Record, victim: Evict | Shrink) -> bool:
+    """It goes on elsewhere, and nothing protects it from being asked to."""
+    return (
+        isinstance(victim, Evict)
+        and victim.moved
+        and record.spec.checkpoint is not None
+        and ran_long_enough(tree, record, cycle.now_ms, reclaim=False)
+    )
+
+
+def _protected(
+    cycle: Cycle, tree: Tree, queue: str, priority: int, record: Record, victim: Evict | Shrink,
+    items: tuple[Item, Item | None], pair: tuple[str, str] | None,
+) -> str | None:  # fmt: skip
+    """Why this victim was not to be touched; None if it was."""
+    spec = record.spec
+    whole = isinstance(victim, Evict)
+    if spec.preemptible is Preemptible.NO:
+        return "it may never be preempted"
+    if spec.preemptible is Preemptible.SURPLUS and whole:
+        return "its minimum may never be preempted"
+    if _is_only_moved(cycle, tree, record, victim):
+        return None
+    item = items[0] if whole else items[1]
+    if pair is None:
+        if spec.queue != queue:
+            return "its queue cannot be used"
+        if whole and spec.effective_priority >= priority:
+            return f"its priority {spec.effective_priority} is not below {priority}"
+        if whole and not ran_long_enough(tree, record, cycle.now_ms, reclaim=False):
+            return "it has not run for its minimum time before preemption"
+        attended = spec.workload_class is not WorkloadClass.UNATTENDED and spec.preemptible is Preemptible.DEFAULT
+        if whole and attended and items[0].inside:
+            return f"{spec.workload_class} work is protected inside the guarantee of {sorted(items[0].inside)}"
+        return None if victim.cause.code is not Code.RECLAIMED else "it is in the same queue, nothing is taken back there"
+    if item is None:
+        return "it has nothing above its minimum"
+    guarded = protection(tree, item, pair[1])
+    if guarded is not None:
+        return f"it lies inside the guarantee of {guarded}"
+    if whole and not ran_long_enough(tree, record, cycle.now_ms, reclaim=True):
+        return "it has not run for its minimum time before reclaim"
+    return None if victim.cause.code is not Code.PREEMPTED else "it is in another queue, priority does not count there"
+
+
+def _may_ask(
+    tree: Tree, use: Use, shares: dict[tuple[str, str], int], queue: str, own: str, pool: str, amount: Amount
+) -> bool:
+    if inside_guarantees(tree, use, queue, own, pool, amount):
+        return True
+    used = use.get((own, pool), {})
+    return all(used.get(r, 0) + amount.get(r, 0) <= shares.get((own, r), 0) for r in measured_by(amount))
+
+
+def _excess(
+    tree: Tree, use: Use, shares: dict[tuple[str, str], int], queue: str, side: str, pool: str, amount: Amount,
+    given: list[Amount], asker: str,
+) -> list[str]:  # fmt: skip
+    """The side must be above its bound before each step; in the best order, the largest step is the last."""
+    own = next(q for q in tree.path(queue) if tree.queues[q].parent == tree.queues[side].parent)
+    by_guarantee = inside_guarantees(tree, use, queue, own, pool, amount)
+    resources = {r for step in given for r in measured_by(step)}
+    if len(resources) != 1:
+        return []
+    resource = resources.pop()
+    bound = tree.guarantee(side, pool, resource) if by_guarantee else shares.get((side, resource), 0)
+    numbers = sorted(step.get(resource, 0) for step in given)
+    above = use.get((side, pool), {}).get(resource, 0) - bound
+    if above - sum(numbers[:-1]) > 0:
+        return []
+    what = "guarantee" if by_guarantee else "share"
+    return [f"{asker} takes {sum(numbers)} {resource} from {side}, which was only {above} above its {what} in {pool}"]
+
+
+def _given(record: Record, victim: Evict | Shrink) -> Amount:
+    keys = list(record.live) if isinstance(victim, Evict) else victim.slots
+    return total(record.live[key].amount for key in keys if key in record.live)
+
+
+def _amount(cycle: Cycle, asker: str, gain: Gain) -> Amount:
+    record = cycle.after.records.get(asker)
+    if record is None:
+        return {}
+    keys = [(p.role, p.ordinal) for p in gain.placements]
+    return total(record.live[key].amount for key in keys if key in record.live)
