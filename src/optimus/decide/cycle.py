@@ -88,7 +88,7 @@ def _fails_for_waiting(world: World, row: int) -> Reason | None:
 def _plan(world: World, shares: Shares, allocator: Allocator, refusals: dict[int, Reason]) -> Plan:
     reasons = {**refusals, **allocator.waiting.reasons, **_held_back(world)}
     waiting = sorted(((world.spec(row).id, why) for row, why in reasons.items()), key=lambda pair: pair[0])
-    conditions = _unique([*world.conditions, *world.scorer.conditions, *_queue_conditions(world)])
+    conditions = _unique([*world.conditions, *world.scorer.conditions, *_layout_conditions(world)])
     return Plan(
         version=world.snapshot.version,
         actions=world.actions(),
@@ -138,7 +138,7 @@ def _queue_shares(world: World, shares: Shares) -> tuple[QueueShare, ...]:
     return tuple(found)
 
 
-def _queue_conditions(world: World) -> list[Condition]:
+def _layout_conditions(world: World) -> list[Condition]:
     found = [
         Condition(f"queue {name}", "QueueInvalid", problem) for name, problem in sorted(world.tree.problems.items())
     ]
@@ -146,6 +146,9 @@ def _queue_conditions(world: World) -> list[Condition]:
         found.append(
             Condition(f"queue {name}", "UnknownPool", f"quotas for unknown pools are not used: {', '.join(pools)}")
         )
+    for name, nodes in sorted(world.snapshot.overlaps.items()):
+        message = f"{len(nodes)} nodes match it but belong to a pool with an earlier name: {', '.join(sorted(nodes)[:3])}"
+        found.append(Condition(f"pool {name}", "PoolsOverlap", message))
     return found
 
 

@@ -57,8 +57,8 @@ class QueueTree:
         for i in reversed(self.top_down()[1:]):
             if self.children[i]:
                 groups = ~self.named[i]
-                for array in (self.guarantee, self.weight):
-                    array[i] = np.where(groups, array[self.children[i]].sum(axis=0), array[i])
+                for amounts in (self.guarantee, self.weight):
+                    amounts[i] = np.where(groups, amounts[self.children[i]].sum(axis=0), amounts[i])
                 self.named[i] |= self.named[self.children[i]].any(axis=0)
         self.limited = [bool((self.limit[path] < UNLIMITED).any()) for path in self.paths]
         """Whether a queue, or one above it, has any limit at all."""

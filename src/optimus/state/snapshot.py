@@ -59,6 +59,7 @@ class Snapshot:
         self.tables = state.tables
         self.tree = state.tree
         self.pools = state.pool_views
+        self.overlaps = state.overlaps
         self.node_pool = state.node_pool
         self.history = state.history
         nodes = state.nodes.columns
@@ -89,6 +90,16 @@ def view_pools(table: NodeTable, pools: Sequence[NodePool]) -> tuple[tuple[PoolV
     return tuple(
         _view(table, pool, i, rows) for i, (pool, rows) in enumerate(zip(pools, members, strict=True))
     ), node_pool
+
+
+def overlapping_pools(nodes: Sequence[Node], pools: Sequence[NodePool]) -> dict[str, list[str]]:
+    """Pool -> nodes that match it too but belong to a pool with an earlier name."""
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        matching = [p for p in pools if p.selector and p.selector.items() <= node.labels.items()]
+        for pool in matching[1:]:
+            found.setdefault(pool.name, []).append(node.name)
+    return found
 
 
 def pool_of(node: Node, pools: Sequence[NodePool], fallback: int) -> int:

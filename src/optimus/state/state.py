@@ -21,6 +21,7 @@ from optimus.model.problems import Problem
 from optimus.model.queues import Queue
 from optimus.model.settings import Settings
 from optimus.model.slots import Event, Phase
+from optimus.model.validation import node_problems, pool_problems, queue_problems, workload_problems
 from optimus.model.workloads import Workload
 from optimus.state import assuming
 from optimus.state.arrays import Ints
@@ -31,7 +32,7 @@ from optimus.state.occupancy import Occupancy
 from optimus.state.queue_tree import QueueTree
 from optimus.state.resources import ResourceIndex
 from optimus.state.slot_table import SlotTable
-from optimus.state.snapshot import PoolView, Snapshot, view_pools
+from optimus.state.snapshot import PoolView, Snapshot, overlapping_pools, view_pools
 from optimus.state.workload_table import WorkloadTable
 
 
@@ -53,6 +54,8 @@ class State:
         """Workloads refused for good in this life of the state: id -> reason code."""
         self.tree = QueueTree((), (DEFAULT_POOL,), self.resources.columns)
         self.pool_views: tuple[PoolView, ...] = ()
+        self.overlaps: dict[str, list[str]] = {}
+        """Pool -> nodes that match it too, but belong to a pool with an earlier name."""
         self.node_pool: Ints = np.zeros(0, dtype=np.int64)
         """Pool number of each node row."""
         self.occupancy = Occupancy(self)
@@ -108,12 +111,17 @@ class State:
         names = sorted(self.pools)
         self.tree = QueueTree(self.queues.values(), names, self.resources.columns)
         self.pool_views, self.node_pool = view_pools(self.nodes, [self.pools[name] for name in names])
+        pools = [self.pools[name] for name in names]
+        self.overlaps = overlapping_pools([n for n in self.nodes.nodes if n is not None], pools) if len(pools) > 1 else {}
         columns = self.workloads.columns
         for row in self.workloads.row_of.values():
             columns.queue[row] = self.tree.index.get(self.workloads.spec(row).queue, -1)
         self.occupancy.recount()
 
-    def _node_seen(self, observation: seen.NodeSeen, now_ms: int) -> None:
+    def _node_seen(self, observation: seen.NodeSeen, now_ms: int) -> list[Problem]:
+        problems = node_problems(observation.node)
+        if problems:
+            return problems
         known = self.resources.count
         old: Node | None = None
         row = self.nodes.row_of.get(observation.node.name)
@@ -122,6 +130,7 @@ class State:
         self.nodes.put(observation.node, now_ms)
         if old != observation.node or self.resources.count != known:
             self._layout_dirty = True
+        return []
 
     def _node_gone(self, observation: seen.NodeGone, now_ms: int) -> list[Problem] | None:
         row = self.nodes.row_of.get(observation.name)
@@ -133,21 +142,28 @@ class State:
         self._layout_dirty = True
         return None
 
-    def _pool_seen(self, observation: seen.PoolSeen, _now: int) -> None:
-        self.pools[observation.pool.name] = observation.pool
-        self._layout_dirty = True
+    def _pool_seen(self, observation: seen.PoolSeen, _now: int) -> list[Problem]:
+        problems = pool_problems(observation.pool)
+        if not problems:
+            self.pools[observation.pool.name] = observation.pool
+            self._layout_dirty = True
+        return problems
 
     def _pool_gone(self, observation: seen.PoolGone, _now: int) -> None:
         self.pools.pop(observation.name, None)
         self.pools.setdefault(DEFAULT_POOL, NodePool(name=DEFAULT_POOL))
         self._layout_dirty = True
 
-    def _queue_seen(self, observation: seen.QueueSeen, _now: int) -> None:
+    def _queue_seen(self, observation: seen.QueueSeen, _now: int) -> list[Problem]:
+        problems = queue_problems(observation.queue)
+        if problems:
+            return problems
         self.queues[observation.queue.name] = observation.queue
         for quota in observation.queue.quotas:
             for resource in quota.resources:
                 self.resources.column(resource)
         self._layout_dirty = True
+        return []
 
     def _queue_gone(self, observation: seen.QueueGone, _now: int) -> None:
         self.queues.pop(observation.name, None)
@@ -155,6 +171,9 @@ class State:
 
     def _workload_seen(self, observation: seen.WorkloadSeen, now_ms: int) -> list[Problem] | None:
         workload = observation.workload
+        problems = workload_problems(workload)
+        if problems:
+            return problems
         row = self.workloads.row_of.get(workload.id)
         if row is not None and self.workloads.slots[row] and not _same_roles(self.workloads.spec(row), workload):
             message = "roles and their requests cannot change while it has replicas; suspend it first"

@@ -9,11 +9,9 @@ Must not: read the engine's state. What it knows it has said or been told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from optimus.decide.policies import Policy
 from optimus.engine.engine import Engine
 from optimus.model import observations as seen
 from optimus.model.plans import Evict, Grow, Plan, Shrink, Start
@@ -71,11 +69,16 @@ class _Due:
 
 class PretendBody:
     def __init__(
-        self, world: World, manner: Manner = ROUGH, *, policy: Policy | None = None, work_ms: dict[str, int] | None = None
+        self,
+        world: World,
+        manner: Manner = ROUGH,
+        *,
+        engine: Engine | None = None,
+        work_ms: dict[str, int] | None = None,
     ) -> None:
         self.world = world
         self.manner = manner
-        self.engine = Engine(policy=policy, settings=world.settings, seed=world.seed)
+        self.engine = engine or Engine(settings=world.settings, seed=world.seed)
         self.ledger = Ledger(world.settings)
         self.now_ms = world.now_ms
         self.draw = Draw(world.seed, "body")
@@ -108,17 +111,13 @@ class PretendBody:
         self._note_starts()
         facts, self._inbox = tuple(self._inbox), []
         before = self.ledger.copy()
-        plan = self.decide(facts)
+        plan = self.engine.step(facts, self.now_ms)
         problems = tuple(self.engine.problems)
         self.ledger.carry_out(plan, self.now_ms)
         self._carry_out(plan, before)
         self.number += 1
         after = self.ledger.copy()
         return Cycle(self.world.seed, self.number, self.now_ms, facts, before, plan, after, problems)
-
-    def decide(self, facts: Sequence[seen.Observation]) -> Plan:
-        """Hand the facts over and get the plan; the engine counts it as done."""
-        return self.engine.step(facts, self.now_ms)
 
     def next_event_ms(self) -> int | None:
         """When the next thing is due; None when nothing is."""

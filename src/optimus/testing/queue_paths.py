@@ -2,7 +2,8 @@
 
 Rules written down here once more, from scheduling.md and the model:
 - a queue whose parent is missing, or whose ancestors form a circle, cannot be used, nor can those below it;
-- a resource that a queue does not name is unlimited there and gives no guarantee;
+- a resource that a leaf does not name is unlimited there and gives no guarantee and no weight; an inner queue that
+  does not name it only groups: it stands for the sum of its children (ADR 5);
 - a guarantee above the queue's own limit counts only up to the limit.
 """
 
@@ -49,10 +50,15 @@ class Tree:
         return sorted(self.queues, key=lambda name: -len(self.path(name)))
 
     def quota(self, queue: str, pool: str, resource: str) -> Quota | None:
+        """What the queue itself says."""
         for pool_quota in self.queues[queue].quotas:
             if pool_quota.pool == pool:
                 return pool_quota.resources.get(resource)
         return None
+
+    def is_named(self, queue: str, pool: str, resource: str) -> bool:
+        below = self._children[queue]
+        return self.quota(queue, pool, resource) is not None or any(self.is_named(q, pool, resource) for q in below)
 
     def names_anything(self, queue: str, pool: str) -> bool:
         return any(quota.pool == pool and quota.resources for quota in self.queues[queue].quotas)
@@ -60,7 +66,7 @@ class Tree:
     def guarantee(self, queue: str, pool: str, resource: str) -> int:
         quota = self.quota(queue, pool, resource)
         if quota is None:
-            return 0
+            return sum(self.guarantee(child, pool, resource) for child in self._children[queue])
         return quota.guarantee if quota.limit is None else min(quota.guarantee, quota.limit)
 
     def limit(self, queue: str, pool: str, resource: str) -> int | None:
@@ -69,7 +75,9 @@ class Tree:
 
     def weight(self, queue: str, pool: str, resource: str) -> int:
         quota = self.quota(queue, pool, resource)
-        return 0 if quota is None else quota.weight
+        if quota is None:
+            return sum(self.weight(child, pool, resource) for child in self._children[queue])
+        return quota.weight
 
 
 def _is_sound(name: str, queues: Mapping[str, Queue]) -> bool:

@@ -96,7 +96,7 @@ def binding(tree: Tree, queue: str, pool: str, amount: Amount) -> list[tuple[str
     found = []
     for level, name in enumerate(tree.path(queue)):
         for resource, number in amount.items():
-            named = tree.quota(name, pool, resource) is not None
+            named = tree.is_named(name, pool, resource)
             if level == 0 and not named and resource in measured_by(amount):
                 named = resource not in (CPU, MEMORY) or not tree.names_anything(name, pool)
             if named and number:
@@ -164,7 +164,7 @@ def _cover(mine: list[Item], tree: Tree, queue: str, pool: str) -> None:
         resources = measured_by(item.amount)
         kind = "gpu" if GPU in resources else "cpu" if CPU in resources else "named"
         so_far = plus(used.setdefault(kind, {}), {r: item.amount.get(r, 0) for r in resources})
-        named = [r for r in resources if tree.quota(queue, pool, r) is not None]
+        named = [r for r in resources if tree.is_named(queue, pool, r)]
         within = [so_far[r] <= tree.guarantee(queue, pool, r) for r in named]
         if named and (all(within) if kind != "named" else any(within)):
             item.inside.add(queue)

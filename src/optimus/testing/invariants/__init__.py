@@ -17,7 +17,7 @@ from optimus.testing.invariants.gangs import whole_gangs
 from optimus.testing.invariants.guarantees import inside_guarantees
 from optimus.testing.invariants.overcommitment import no_overcommitment
 from optimus.testing.invariants.refusals import first_in_empty_line, never_refused, same_answers_in_any_order
-from optimus.testing.invariants.repeatable import CarefulBody, order_of_facts
+from optimus.testing.invariants.repeatable import CarefulEngine, order_of_facts
 from optimus.testing.invariants.statements import complete_statements
 from optimus.testing.invariants.steady import reaches_steady_state
 from optimus.testing.invariants.violations import Violation
@@ -79,7 +79,7 @@ __all__ = [
     "CYCLE_CHECKS",
     "INVARIANTS",
     "WORLD_CHECKS",
-    "CarefulBody",
+    "CarefulEngine",
     "Violation",
     "check_cycle",
     "check_world",

@@ -4,41 +4,35 @@ applying a plan and deciding again with nothing new gives an empty plan. Decidin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
 
 from optimus.engine.engine import Engine
 from optimus.model import observations as seen
 from optimus.model.plans import Plan
-from optimus.testing.body import Cycle, PretendBody
 from optimus.testing.drawing import Draw
 from optimus.testing.worlds import World
 
 
-class CarefulBody(PretendBody):
-    """Decides everything twice, and once more after the plan is counted as done."""
+class CarefulEngine(Engine):
+    """Decides everything twice, and once more after the plan is counted as done; `complaints` are of the last step."""
 
     complaints: list[str]
 
-    def step(self, advance_ms: int) -> Cycle:
+    def step(self, observations: Sequence[seen.Observation], now_ms: int) -> Plan:
         self.complaints = []
-        return super().step(advance_ms)
-
-    def decide(self, facts: Sequence[seen.Observation]) -> Plan:
-        engine = self.engine
-        engine.problems = [p for fact in facts for p in engine.state.apply(fact, self.now_ms)]
-        before = fingerprint(engine)
-        plan = engine.decide(self.now_ms)
-        if fingerprint(engine) != before:
-            self.complaints.append("deciding has changed the state")
-        if engine.decide(self.now_ms) != plan:
-            self.complaints.append("the same snapshot gives two different plans")
-        engine.state.assume(plan, self.now_ms)
-        again = engine.decide(self.now_ms)
+        plan = super().step(observations, now_ms)
+        again = super().decide(now_ms)
         if again.actions and plan.complete:
-            first = "; ".join(describe(action) for action in again.actions[:3])
+            first = "; ".join(f"{type(action).__name__} {action.workload}" for action in again.actions[:3])
             self.complaints.append(f"deciding again with nothing new asks for more: {first}")
+        return plan
+
+    def decide(self, now_ms: int) -> Plan:
+        before = self.dump()
+        plan = super().decide(now_ms)
+        if self.dump() != before:
+            self.complaints.append("deciding has changed the state")
+        if super().decide(now_ms) != plan:
+            self.complaints.append("the same snapshot gives two different plans")
         return plan
 
 
@@ -72,23 +66,3 @@ def shuffled(world: World, draw: Draw) -> list[seen.Observation]:
         found += draw.shuffled(group)
     replicas: list[seen.Observation] = [r for rs in world.running.values() for r in rs]
     return found + draw.shuffled(replicas)
-
-
-def fingerprint(engine: Engine) -> list[Any]:
-    """Everything a decision could have changed, as bytes."""
-    state = engine.state
-    found: list[Any] = [state.version, state.now_ms, sorted(state.rejected.items())]
-    for columns in (state.nodes.columns, state.workloads.columns, state.slots.columns):
-        for name, value in sorted(vars(columns).items()):
-            if isinstance(value, np.ndarray):
-                found.append((name, value.tobytes()))
-    found += [state.occupancy.used_now.tobytes(), state.occupancy.used_coming.tobytes()]
-    found.append([sorted(slots.items()) for slots in state.workloads.slots])
-    found.append([sorted(slots.items()) for slots in state.workloads.leaving])
-    found.append((list(state.workloads.pending), list(state.workloads.elastic), list(state.slots.devices)))
-    found.append((dict(state.history.past_use), sorted(state.queues), sorted(state.pools)))
-    return found
-
-
-def describe(action: Any) -> str:
-    return f"{type(action).__name__} {action.workload}"
