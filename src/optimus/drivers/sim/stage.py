@@ -166,7 +166,7 @@ class Stage:
         """It is over. What has ended by itself is gone; what is cancelled may take its grace."""
         if entry.over is None:
             entry.over = ExpectedState.FINISHED
-            self._note(entry, _ENDINGS[outcome])
+            self._note(entry, _ENDINGS[outcome], at_ms=at_ms)
         self.book.stop(entry, list(entry.live), at_ms)
         if outcome is Outcome.CANCELLED and self.between.slow_stop:
             return []
@@ -206,12 +206,24 @@ class Stage:
         self._note(entry, kind, len(keys), cause, beneficiary)
 
     def _note(
-        self, entry: Entry, kind: str, replicas: int = 0, cause: Reason | None = None, beneficiary: str = ""
+        self,
+        entry: Entry,
+        kind: str,
+        replicas: int = 0,
+        cause: Reason | None = None,
+        beneficiary: str = "",
+        at_ms: int | None = None,
     ) -> None:
-        happening = Happening(
-            cycle=self.cycle, at_ms=self.now_ms, kind=kind, replicas=replicas, cause=cause, beneficiary=beneficiary
+        entry.happened.append(
+            Happening(
+                cycle=self.cycle,
+                at_ms=self.now_ms if at_ms is None else at_ms,
+                kind=kind,
+                replicas=replicas,
+                cause=cause,
+                beneficiary=beneficiary,
+            )
         )
-        entry.happened.append(happening)
 
 
 def _grace_ms(entry: Entry) -> int:
