@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from optimus.engine.journal import Cycle, Flaw, FlawKind, Journal, JournalSettings, Keyframe
-from optimus.engine.journal_frames import HEADER_BYTES
+from optimus.engine.journal_frames import HEADER_BYTES, MARK
 from tests.replay.journal_samples import Recording, cycles_in, names_in, read_all, write_journal
 
 ONE_SEGMENT = JournalSettings(rotate_cycles=100, keep_bytes=None)
@@ -103,6 +103,29 @@ def test_two_torn_segments_at_the_end(tmp_path: Path) -> None:
     assert cycles_in(tmp_path)[:4] == written[:4]
     gap = next(item for item in read_all(tmp_path) if isinstance(item, Flaw))
     assert (gap.kind, "cycles 4 to 4" in gap.message) == (FlawKind.GAP, True)
+
+
+def test_a_blank_segment_after_a_torn_one(tmp_path: Path) -> None:
+    write_journal(tmp_path, 7)
+    torn, blank = sorted(tmp_path.glob("*.journal"))
+    torn.write_bytes(torn.read_bytes()[:-5])
+    for content in (b"", b"\0" * 4096):
+        blank.write_bytes(content)
+        recording, notices = reopen(tmp_path)
+        recording.writer.close()
+        assert "was blank; removed" in notices[0]
+        assert not list(tmp_path.glob("*.unreadable"))
+    assert [cycle.sequence for cycle in cycles_in(tmp_path)] == [0, 1, 2, 3]
+    assert not [item for item in read_all(tmp_path) if isinstance(item, Flaw) and item.kind is not FlawKind.GAP]
+
+
+def test_a_length_that_is_garbage_is_not_believed(tmp_path: Path) -> None:
+    write_journal(tmp_path, 3, ONE_SEGMENT)
+    with last_segment(tmp_path).open("ab") as file:
+        file.write(MARK + b"\xff" * 8 + b"short")
+    flaw = read_all(tmp_path)[-1]
+    assert isinstance(flaw, Flaw)
+    assert flaw.message == "a frame of 4294967295 bytes, and the file ends after 5"
 
 
 @pytest.mark.slow

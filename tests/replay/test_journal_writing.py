@@ -19,6 +19,7 @@ from optimus.engine.journal import (
     Keyframe,
     Opened,
 )
+from optimus.engine.journal_retention import Kept, count_surplus
 from optimus.model.nodes import Node
 from optimus.model.observations import NodeSeen, TablesRefreshed
 from optimus.model.packing import PackingTables
@@ -112,6 +113,11 @@ def test_retention_by_bytes_keeps_the_folder_near_the_limit(tmp_path: Path) -> N
     write_journal(tmp_path, 200, JournalSettings(rotate_cycles=5, keep_bytes=20_000))
     total = sum(path.stat().st_size for path in tmp_path.glob("*.journal"))
     assert 10_000 < total < 25_000
+
+
+def test_retention_by_bytes_deletes_no_more_than_needed() -> None:
+    kept = [Kept(Path(str(number)), opened_ms=number, bytes=10) for number in range(10)]
+    assert [count_surplus(kept, JournalSettings(keep_bytes=limit), 0) for limit in (100, 99, 45, 1)] == [0, 1, 6, 8]
 
 
 def test_retention_knows_the_segments_of_earlier_runs_and_spares_other_files(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ class Allocator:
         turns = Turns(world, self.shares.lending, lines, self._need)
         starts = world.budget.starts
         while (row := turns.next()) is not None:
-            before = world.departures
+            before = world.script.departures
             why = self._try(row) if starts > 0 else reason(Code.NOT_REACHED)
             if starts <= 0:
                 world.unreached.add("allocate")
@@ -68,7 +68,7 @@ class Allocator:
                 self.waiting.reasons[row] = why
             starts -= why is None
             turns.done()
-            if world.departures > before:  # others leave or move: their queues' turns have changed
+            if world.script.departures > before:  # others leave or move: their queues' turns have changed
                 turns.rebuild()
 
     def _need(self, row: int) -> tuple[int, Ints]:
@@ -87,7 +87,7 @@ class Allocator:
             int(columns.priority[row]),
         )
         kept = self._refused.get(key)
-        if kept is not None and kept[0] == (world.departures, len(self.waiting.reservations)):
+        if kept is not None and kept[0] == (world.script.departures, len(self.waiting.reservations)):
             return kept[1]
         ask = world.ask(row)
         pools = [pool for pool in ask.pools if ask.possible(pool)]
@@ -118,7 +118,7 @@ class Allocator:
         return self._refuse(key, refusals[pools[0]])
 
     def _refuse(self, key: tuple[int, int, int, int], why: Reason) -> Reason:
-        self._refused[key] = ((self.world.departures, len(self.waiting.reservations)), why)
+        self._refused[key] = ((self.world.script.departures, len(self.waiting.reservations)), why)
         return why
 
     def _guarantee_refusal(self, row: int, pool: int) -> Reason | None:

@@ -19,7 +19,7 @@ from optimus.decide.growing import Grower
 from optimus.decide.lines import line_up
 from optimus.decide.policies.policy import Policy
 from optimus.decide.quotas import Known, standing_refusal, waited_too_long
-from optimus.decide.releasing import keep_promises, release
+from optimus.decide.releasing import drop_expired_holds, keep_promises, ran_too_long, release
 from optimus.decide.shares import Shares, compute_shares
 from optimus.decide.taking import Taker
 from optimus.decide.world import World
@@ -40,14 +40,15 @@ def decide(snapshot: Snapshot, policy: Policy, now_ms: int, seed: int = 0, budge
 
     release(world, shares)
     keep_promises(world)
+    drop_expired_holds(world)
     grower.replace_lost()
     refusals, hopefuls = _sort_out(world)
     for _ in range(world.budget.passes):
-        before = world.acted()
+        before = world.script.version
         hopefuls += _waiting_again(world)
         allocator.run(line_up(world, shares, [row for row in hopefuls if world.waits(row)]))
         grower.run()
-        if world.acted() == before:
+        if world.script.version == before:
             break
     else:
         world.unreached.add("passes")
@@ -63,9 +64,9 @@ def _sort_out(world: World) -> tuple[dict[int, Reason], list[int]]:
         refusal = standing_refusal(world, row, known)
         if refusal is not None:
             refusals[row] = refusal
-        elif (overdue := _fails_for_waiting(world, row)) is not None:
-            refusals[row] = overdue
-            world.reject(row, overdue)
+        elif (over := ran_too_long(world, row) or _fails_for_waiting(world, row)) is not None:
+            refusals[row] = over
+            world.reject(row, over)
         else:
             hopefuls.append(row)
     return refusals, hopefuls
@@ -91,7 +92,7 @@ def _plan(world: World, shares: Shares, allocator: Allocator, refusals: dict[int
     conditions = _unique([*world.conditions, *world.scorer.conditions, *_layout_conditions(world)])
     return Plan(
         version=world.snapshot.version,
-        actions=world.actions(),
+        actions=world.script.actions(),
         waiting=tuple(Wait(name, why) for name, why in waiting),
         reservations=tuple(allocator.waiting.reservations),
         shares=_queue_shares(world, shares),
@@ -106,21 +107,21 @@ def _held_back(world: World) -> dict[int, Reason]:
     columns = world.columns
     idle = (columns.view("held") == 0) & (columns.view("alive") > 0)
     rows = {int(r) for r in np.flatnonzero(idle & (columns.view("promised") + columns.view("releasing") > 0))}
-    rows |= {row for row, draft in world.drafts.items() if draft.evicted or (draft.added and draft.start is None)}
+    rows |= {row for row, draft in world.drafts.items() if draft.evicted or (draft.additions and draft.start is None)}
     reasons = {}
     for row in rows:
         draft = world.drafts.get(row)
         promised = [s for s in world.slots_of(row) if world.slots.promised[s]]
         held = [s for s in world.slots_of(row) if not world.slots.promised[s]]
-        new = [seating for seating, is_promise in draft.added if is_promise] if draft else []
-        if held or row in world.kept:
+        new = [addition.seating for addition in world.additions_of(row) if addition.promised]
+        if held or (draft is not None and draft.kept):
             continue
         if promised or new:
             pool = new[0].pool if new else world.pool_of_slot(promised[0])
             nodes = {n for s in new for n in s.nodes()} | {int(world.node_index[world.slots.node[s]]) for s in promised}
             leaving = world.leaving_from(pool, nodes)
             reasons[row] = reason(Code.WAITING_FOR_ROOM, workloads=", ".join(leaving) or "others")
-        elif draft is None or not draft.added:
+        elif draft is None or not draft.additions:
             reasons[row] = reason(Code.STOPPING)
     return reasons
 
@@ -147,7 +148,9 @@ def _layout_conditions(world: World) -> list[Condition]:
             Condition(f"queue {name}", "UnknownPool", f"quotas for unknown pools are not used: {', '.join(pools)}")
         )
     for name, nodes in sorted(world.snapshot.overlaps.items()):
-        message = f"{len(nodes)} nodes match it but belong to a pool with an earlier name: {', '.join(sorted(nodes)[:3])}"
+        message = (
+            f"{len(nodes)} nodes match it but belong to a pool with an earlier name: {', '.join(sorted(nodes)[:3])}"
+        )
         found.append(Condition(f"pool {name}", "PoolsOverlap", message))
     return found
 

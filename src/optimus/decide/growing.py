@@ -11,7 +11,6 @@ import numpy as np
 
 from optimus.decide.durations import elapsed_ms, end_ms, remaining_ms
 from optimus.decide.lines import line_up
-from optimus.decide.placement.seating import Seating
 from optimus.decide.policies.columns import ElasticColumns
 from optimus.decide.policies.growth import speed_milli
 from optimus.decide.policies.policy import growth_keys
@@ -35,7 +34,7 @@ class Grower:
         self.world = world
         self.shares = shares
         self.taker = taker
-        self._gathered: dict[int, list[Seating]] = {}
+        self._grown: dict[int, None] = {}
 
     def replace_lost(self) -> None:
         """Gangs below their minimum get their missing replicas before anything new starts."""
@@ -69,9 +68,9 @@ class Grower:
                 turns.step_taken()
             else:
                 turns.done()
-        for row, seatings in self._gathered.items():
-            world.record_growth(row, seatings)
-        self._gathered.clear()
+        for row in self._grown:
+            world.record_growth(row)
+        self._grown.clear()
 
     def _candidates(self) -> list[int]:
         """Elastic workloads that run or start in this plan and may still become larger."""
@@ -79,9 +78,9 @@ class Grower:
         found = []
         for row in world.table.elastic:
             draft = world.drafts.get(row)
-            if draft is not None and (draft.evicted or (draft.removed and not draft.added)):
+            if draft is not None and (draft.evicted or draft.removed):
                 continue
-            starting = draft is not None and draft.start is not None
+            starting = world.is_new(row)
             running = columns.held[row] >= columns.minimum[row] and columns.held[row] > 0 and not columns.promised[row]
             if not (starting or running) or not columns.alive[row] or columns.suspended[row] or columns.queue[row] < 0:
                 continue
@@ -97,8 +96,7 @@ class Grower:
     def _pays_back(self, row: int) -> bool:
         """Growing a running workload costs a restart; the time it saves must be worth several."""
         world, columns = self.world, self.world.columns
-        draft = world.drafts.get(row)
-        if draft is not None and draft.start is not None:
+        if world.is_new(row):
             return True
         resized = int(columns.resized[row])
         if resized >= 0 and world.now_ms - resized < world.settings.resize_interval_ms:
@@ -146,9 +144,7 @@ class Grower:
             remaining_ms=np.array(
                 [remaining_ms(world, row) if world.columns.expected[row] >= 0 else -1 for row in rows], dtype=np.int64
             ),
-            is_new=np.array(
-                [(d := world.drafts.get(row)) is not None and d.start is not None for row in rows], dtype=np.bool_
-            ),
+            is_new=np.array([world.is_new(row) for row in rows], dtype=np.bool_),
         )
         keys, condition = growth_keys(world.policy, columns)
         if condition is not None and condition not in world.conditions:
@@ -165,8 +161,8 @@ class Grower:
 
     def _pool(self, row: int) -> int:
         draft = self.world.drafts.get(row)
-        if draft is not None and draft.added:
-            return draft.added[0][0].pool
+        if draft is not None and draft.pool is not None:
+            return draft.pool
         return int(self.world.columns.pool[row])
 
     def _grow_once(self, row: int) -> bool:
@@ -203,10 +199,9 @@ class Grower:
                 world.grow(row, seating)
             else:
                 world.add_growth(row, seating)
-                self._gathered.setdefault(row, []).append(seating)
+                self._grown.setdefault(row)
             return True
-        draft = world.drafts.get(row)
-        if replacing or devices is not None or (draft is not None and draft.start is not None):
+        if replacing or devices is not None or world.is_new(row):
             return False
         return self.taker.take_surplus(row, pool, step, amount, within)
 
@@ -253,9 +248,8 @@ class Grower:
             key = (chains[role].part_of(int(world.slots.ordinal[slot])), role)
             node = int(world.node_index[world.slots.node[slot]])
             found.setdefault(key, []).append((node, world.snapshot.slots.devices[slot]))
-        draft = world.drafts.get(row)
-        for seating, _ in draft.added if draft else ():
-            for seats in seating.seats:
+        for addition in world.additions_of(row):
+            for seats in addition.seating.seats:
                 for ordinal, node, chosen in zip(seats.ordinals, seats.nodes, seats.devices, strict=True):
                     key = (chains[seats.role_index].part_of(ordinal), seats.role_index)
                     found.setdefault(key, []).append((node, chosen))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optimus.decide.placement.seating import Seating
 from optimus.decide.policies.columns import VictimColumns
 from optimus.decide.policies.policy import victim_costs
 from optimus.decide.world import World
@@ -45,7 +46,7 @@ class Holdings:
     cost: Ints
     """Of taking it out whole."""
     fresh: Bools
-    """Started by this very plan: taking it out means not starting it."""
+    """Started, or promised its room, by this very plan: taking it out means not doing that."""
 
 
 class Ledgerbook:
@@ -77,12 +78,13 @@ class Ledgerbook:
         fresh: list[int] = []
         for row, draft in world.drafts.items():
             i = self._place.get(row)
-            if draft.start is not None and draft.added and draft.added[0][0].pool == self._pool:
-                fresh.append(row)
-            elif i is not None and (draft.evicted or not (world.slots_of(row) or draft.added)):
+            holds = not draft.evicted and i is not None and bool(world.slots_of(row))
+            if i is not None and not holds:
                 keep[i] = False
-            elif i is not None:
+            if holds and i is not None:
                 changed.append((i, row))
+            elif draft.pool == self._pool:
+                fresh.append(row)
         fresh.sort(key=lambda row: world.spec(row).id)
         step = len(fresh) + 1
         fresh_rank = [bisect_left(self._names, world.spec(row).id) * step + j + 1 for j, row in enumerate(fresh)]
@@ -107,7 +109,7 @@ class Ledgerbook:
             queue=columns.queue[at],
             kind=columns.preemptible[at],
             priority=columns.priority[at],
-            started=columns.started[at],
+            started=np.where(np.arange(len(at)) < len(at) - len(fresh), columns.started[at], -1),
             amount=np.concatenate([amount[keep], extra]),
             least=np.concatenate([least[keep], extra_least]),
             cost=np.concatenate([self._cost[keep], np.zeros(len(fresh), dtype=np.int64)]),
@@ -158,8 +160,14 @@ def places_of(world: World, row: int, slots: list[int] | None = None) -> list[Pl
         amount = world.slots.amount[slot]
         places.append(Place(node, amount[1:], world.snapshot.slots.devices[slot], int(world.slots.milli[slot])))
     if slots is None and draft is not None:
-        for seating, _ in draft.added:
-            for seats in seating.seats:
-                for node, devices, milli in zip(seats.nodes, seats.devices, seats.milli, strict=True):
-                    places.append(Place(node, seats.shape.scalars, devices, milli))
+        for addition in draft.additions:
+            places.extend(seating_places(addition.seating))
     return places
+
+
+def seating_places(seating: Seating) -> list[Place]:
+    return [
+        Place(node, seats.shape.scalars, devices, milli)
+        for seats in seating.seats
+        for node, devices, milli in zip(seats.nodes, seats.devices, seats.milli, strict=True)
+    ]

@@ -101,14 +101,24 @@ class RoomSearch:
         """Places elsewhere for whole victims, largest first, in the room that is left after the asker has its seats."""
         self._occupy(seating)
         moves: dict[int, Seating] = {}
+        paths, limit = self._world.tree.paths, self._world.tree.limit[:, self._pool]
+        used = self._world.used_coming[:, self._pool].copy()
+        used[paths[self._queue]] += self._amount
+        for unit in victims:
+            used[paths[int(self._world.columns.queue[unit.row])]] -= unit.amount
         for unit in sorted(victims, key=lambda u: (-int(u.amount[0]), -int(u.amount[1]), self._world.spec(u.row).id)):
             if not unit.whole or self._world.columns.started[unit.row] < 0:
                 continue
             ask = self._world.ask(unit.row)
             place = ask.seater(self._room).seat(ask.minimum)
-            if place is not None:
-                self._occupy(place)
-                moves[unit.row] = place
+            if place is None:
+                continue
+            path, amount = paths[int(self._world.columns.queue[unit.row])], place.amount()
+            if ((used[path] + amount > limit[path]) & (amount > 0)).any():
+                continue  # the asker took its place under a limit they share
+            used[path] += amount
+            self._occupy(place)
+            moves[unit.row] = place
         return moves
 
     # -- the two sets -----------------------------------------------------------------------------------------

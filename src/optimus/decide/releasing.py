@@ -28,7 +28,6 @@ def release(world: World, shares: Shares) -> None:
         cause, final = _must_stop(world, row)
         if cause is not None:
             world.evict(row, cause, final=final)
-    _drop_expired_holds(world)
     _obey_lowered_limits(world, shares)
 
 
@@ -72,15 +71,24 @@ def _must_stop(world: World, row: int) -> tuple[Reason | None, bool]:
     draining = next((e for e in entries if e.state is QueueState.DRAINING), None)
     if draining is not None and columns.preemptible[row] != NEVER_TAKEN:
         return reason(Code.QUEUE_DRAINING, queue=draining.name), False
-    allowed = [p.max_runtime_ms for p in (e.policy for e in entries) if p.max_runtime_ms is not None]
-    if spec.max_runtime_ms is not None:
-        allowed.append(spec.max_runtime_ms)
-    if allowed and elapsed_ms(world, row) >= min(allowed):
-        return reason(Code.RAN_TOO_LONG, allowed=format_duration_ms(min(allowed))), True
+    over = ran_too_long(world, row)
+    if over is not None:
+        return over, True
     idle = _idle(world, row, [(e.name, e.policy) for e in entries])
     if idle is not None:
         return idle, True
     return _below_minimum(world, row), False
+
+
+def ran_too_long(world: World, row: int) -> Reason | None:
+    """Over all attempts: an eviction does not start the count anew."""
+    queue = int(world.columns.queue[row])
+    allowed = [world.tree.queues[q].policy.max_runtime_ms for q in world.tree.paths[queue]] if queue >= 0 else []
+    allowed.append(world.spec(row).max_runtime_ms)
+    least = min((a for a in allowed if a is not None), default=None)
+    if least is None or elapsed_ms(world, row) < least:
+        return None
+    return reason(Code.RAN_TOO_LONG, allowed=format_duration_ms(least))
 
 
 def _idle(world: World, row: int, entries: list[tuple[str, QueuePolicy]]) -> Reason | None:
@@ -106,7 +114,8 @@ def _below_minimum(world: World, row: int) -> Reason | None:
     return reason(Code.BELOW_MINIMUM, running=int(columns.held[row]), minimum=int(columns.minimum[row]))
 
 
-def _drop_expired_holds(world: World) -> None:
+def drop_expired_holds(world: World) -> None:
+    """Places that nobody took in time, and promises that could not be kept in this very cycle either."""
     slots = world.slots
     until = slots.view("until")
     expired = np.flatnonzero((slots.view("phase") == Phase.HELD) & (until >= 0) & (until <= world.now_ms))
@@ -114,10 +123,9 @@ def _drop_expired_holds(world: World) -> None:
     for slot in expired:
         by_row.setdefault(int(slots.workload[slot]), []).append(int(slot))
     for row in _by_name(world, np.array(list(by_row), dtype=np.int64)):
-        mine = [slot for slot in by_row[row] if slot in set(world.slots_of(row))]
-        promised = [slot for slot in mine if slots.promised[slot]]
-        if promised and _room_is_free(world, promised) and not world.table.leaving[row]:
-            continue  # its room has just come free: the promise is kept in this very cycle
+        draft = world.drafts.get(row)
+        kept = set(draft.kept) if draft is not None else set()
+        mine = [slot for slot in world.slots_of(row) if slot in by_row[row] and slot not in kept]
         if mine:
             held = format_duration_ms(world.settings.hold_ms)
             world.drop(

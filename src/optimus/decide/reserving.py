@@ -51,10 +51,10 @@ class Releases:
             devices.append(world.snapshot.slots.devices[slot])
             milli.append(int(slots.milli[slot]))
         for row, draft in world.drafts.items():
-            for seating, _ in draft.added:
-                if seating.pool != pool:
+            for addition in draft.additions:
+                if addition.seating.pool != pool:
                     continue
-                for seats in seating.seats:
+                for seats in addition.seating.seats:
                     ends.extend([end_ms(world, row)] * len(seats.nodes))
                     nodes.extend(seats.nodes)
                     scalars.extend([seats.shape.scalars] * len(seats.nodes))

@@ -51,7 +51,7 @@ class Taker:
             return False
         if self._search(row, pool, ask, ask.minimum, amount, whole=True, grows=False, within=None):
             return True
-        self._hopeless[key] = self.world.departures
+        self._hopeless[key] = self.world.script.departures
         return False
 
     def take_surplus(self, row: int, pool: int, step: Part, amount: Ints, within: Bools | None) -> bool:
@@ -88,7 +88,7 @@ class Taker:
                 else:
                     self._promise(row, seating, [], grows=False)
                 return True
-        self._hopeless[key] = world.departures
+        self._hopeless[key] = world.script.departures
         return False
 
     # -- searching --------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Taker:
         units = []
         for i, row in enumerate(holdings.rows):
             started = int(holdings.started[i])
-            if started < 0 or holdings.kind[i] == NEVER_TAKEN or row in world.drafts or holdings.queue[i] < 0:
+            if started < 0 or holdings.kind[i] == NEVER_TAKEN or int(row) in world.drafts or holdings.queue[i] < 0:
                 continue
             spec = world.spec(int(row))
             if spec.checkpoint is None or (holdings.amount[i] != holdings.least[i]).any():
@@ -165,7 +165,7 @@ class Taker:
     def _is_hopeless(self, key: tuple[object, ...]) -> bool:
         """The same question was answered with no in this pass, and nobody has been told to leave since: starts in
         between leave less room, not more."""
-        return self._hopeless.get(key) == self.world.departures
+        return self._hopeless.get(key) == self.world.script.departures
 
     # -- acting -----------------------------------------------------------------------------------------------
 
@@ -185,8 +185,12 @@ class Taker:
         whole = {unit.row: unit for unit in victims if unit.whole}
         shrunk: dict[int, list[int]] = {}
         for unit in victims:
-            if not unit.whole and unit.row not in whole:
-                shrunk.setdefault(unit.row, []).extend(unit.slots or ())
+            if unit.row in whole:
+                continue
+            if unit.fresh:
+                world.take_back_growth(unit.row)
+            elif unit.slots:
+                shrunk.setdefault(unit.row, []).extend(unit.slots)
         leaving = []
         grace = 0
         for victim, slots in shrunk.items():
@@ -194,9 +198,12 @@ class Taker:
             world.shrink(victim, slots, cause, asker.id)
             leaving.append(victim)
         for victim, unit in whole.items():
-            moved = victim in moves
-            cause = self._cause(row, unit, entitled) if not moved else reason(Code.MOVED, beneficiary=asker.id)
-            world.evict(victim, cause, beneficiary=asker.id, moved=moved)
+            cause = self._cause(row, unit, entitled)
+            if victim in moves:
+                moved = reason(Code.MOVED, beneficiary=asker.id)
+                world.evict(victim, moved, beneficiary=asker.id, if_not_moved=cause)
+            else:
+                world.evict(victim, cause, beneficiary=asker.id)
             leaving.append(victim)
         names = []
         for victim in leaving:

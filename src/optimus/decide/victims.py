@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimus.decide.entitlements import Entitlement, attribute
-from optimus.decide.holdings import Holdings, Ledgerbook, Place, places_of
+from optimus.decide.holdings import Holdings, Ledgerbook, Place, places_of, seating_places
 from optimus.decide.shares import Shares
 from optimus.decide.turns import RATIO
 from optimus.decide.world import MINIMUM_KEPT, NEVER_TAKEN, World
@@ -46,6 +46,8 @@ class Unit:
     places: list[Place]
     after: Unit | None = None
     """The surplus step that must go first."""
+    fresh: bool = False
+    """Growth of this very plan: asking for it means not doing it."""
 
     @property
     def whole(self) -> bool:
@@ -75,7 +77,7 @@ class HoldingsCache:
 
     def holdings(self, pool: int) -> Holdings:
         kept = self._holdings.get(pool)
-        version = self._world.acted()
+        version = self._world.script.version
         if kept is None or kept[0] != version:
             if pool not in self._books:
                 self._books[pool] = Ledgerbook(self._world, pool)
@@ -85,7 +87,7 @@ class HoldingsCache:
     def inside(self, pool: int) -> tuple[Ints, Ints]:
         """Of minimums and of surpluses: which guarantees they lie inside (`entitlements.attribute`)."""
         kept = self._inside.get(pool)
-        version = self._world.acted()
+        version = self._world.script.version
         if kept is None or kept[0] != version:
             kept = self._inside[pool] = (version, *attribute(self._world, self.holdings(pool), pool))
         return kept[1:]
@@ -234,6 +236,9 @@ def _whole_unit(world: World, holdings: Holdings, i: int, side: int, tier: int, 
             amount = amount - step.amount
             step = step.after
         places = places_of(world, row, [slot for slot in world.slots_of(row) if slot not in before])
+        draft = world.drafts.get(row)
+        if draft is not None and draft.start is not None:
+            places = seating_places(draft.additions[0].seating)
     return Unit(
         row=row,
         slots=None,
@@ -250,20 +255,28 @@ def _whole_unit(world: World, holdings: Holdings, i: int, side: int, tier: int, 
 def _surplus_units(world: World, holdings: Holdings, i: int, side: int, tier: int) -> Iterator[Unit]:
     """Steps down to the minimum, in the order in which they must go."""
     row = int(holdings.rows[i])
+    previous: Unit | None = None
+    draft = world.drafts.get(row)
+    growth = draft.growth() if draft is not None and not draft.evicted else []
+    if growth:
+        amount = sum((addition.seating.amount() for addition in growth), np.zeros_like(holdings.amount[i]))
+        places = [place for addition in growth for place in seating_places(addition.seating)]
+        previous = Unit(row, [], side, amount, int(holdings.priority[i]), tier, 0, places, None, fresh=True)
+        yield previous
     if holdings.fresh[i]:
         return
     by_key = {(int(world.slots.role[s]), int(world.slots.ordinal[s])): s for s in world.slots_of(row)}
-    present = {role: set(ordinals) for role, ordinals in world.present(row).items()}
-    previous: Unit | None = None
+    present: dict[int, set[int]] = {}
+    for role, ordinal in by_key:
+        present.setdefault(role, set()).add(ordinal)
     while step := gangs.surplus_step(world.spec(row).gang, present):
-        slots = [by_key[(cell.role_index, o)] for cell in step for o in cell.ordinals if (cell.role_index, o) in by_key]
+        slots = [by_key[(cell.role_index, o)] for cell in step for o in cell.ordinals]
         for cell in step:
             present[cell.role_index] -= set(cell.ordinals)
-        if len(slots) != sum(len(cell.ordinals) for cell in step):
-            continue  # seats of this very plan: nothing to stop
         amount = world.slots.amount[slots].sum(axis=0)
         idle = holdings.started[i] < 0
-        cost = 0 if idle else world.spec(row).restart_cost_ms * 1000 if previous is None else 0
+        first = previous is None or previous.fresh
+        cost = world.spec(row).restart_cost_ms * 1000 if first and not idle else 0
         unit = Unit(
             row, slots, side, amount, int(holdings.priority[i]), tier, cost, places_of(world, row, slots), previous
         )

@@ -6,18 +6,17 @@ goes on until nothing more is to be done in this world, and the next cycle start
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from optimus.decide.asks import Ask
 from optimus.decide.boards import Board, Ledger
+from optimus.decide.drafts import Addition, Draft, Script
 from optimus.decide.durations import end_ms
 from optimus.decide.placement.scoring import Scorer
 from optimus.decide.placement.seating import Seating, Tries
 from optimus.decide.placement.shapes import Shape, build_shape, shape_key
 from optimus.decide.policies.policy import Policy
-from optimus.model.plans import Action, Budget, Condition, Drop, Evict, Grow, Hold, Placement, Reject, Shrink, Start
+from optimus.model.plans import Budget, Condition, Drop, Evict, Grow, Hold, Placement, Reject, Shrink, Start
 from optimus.model.reasons import Reason
 from optimus.model.slots import Phase
 from optimus.model.workloads import Preemptible, Role, Workload
@@ -28,23 +27,6 @@ from optimus.state.workload_table import PREEMPTIBLE_CODE, Signature
 
 NEVER_TAKEN = PREEMPTIBLE_CODE[Preemptible.NO]
 MINIMUM_KEPT = PREEMPTIBLE_CODE[Preemptible.SURPLUS]
-
-
-@dataclass(slots=True)
-class Draft:
-    """What this plan has done to one workload so far."""
-
-    change: Ints
-    """By resource: what it holds more or less than in the snapshot."""
-    added: list[tuple[Seating, bool]] = field(default_factory=list)
-    """Seats and whether they are only promised."""
-    removed: set[int] = field(default_factory=set)
-    """Slots of the snapshot that were stopped or dropped."""
-    evicted: bool = False
-    """Told to stop; it waits again only when its last replica has ended."""
-    start: int | None = None
-    """Number of the action that started it, so that it can be taken back."""
-    resized: bool = False
 
 
 class World:
@@ -74,12 +56,7 @@ class World:
         """Workloads that only held room and gave it up: they wait again at once."""
         self.lowest_started: dict[int, int] = {}
         """By queue: the lowest priority among the workloads this plan starts."""
-        self.kept: set[int] = set()
-        """Workloads whose promise was kept in this plan."""
-        self._actions: list[Action | None] = []
-        self._version = 0
-        self.departures = 0
-        """How often others were told to leave so far."""
+        self.script = Script()
         self._asks: dict[int, Ask] = {}
         self._shapes: dict[tuple[object, ...], Shape] = {}
         self._shape_keys = 0
@@ -137,11 +114,24 @@ class World:
         found: dict[int, set[int]] = {}
         for slot in self.slots_of(row):
             found.setdefault(int(self.slots.role[slot]), set()).add(int(self.slots.ordinal[slot]))
-        draft = self.drafts.get(row)
-        for seating, _ in draft.added if draft else ():
-            for seats in seating.seats:
+        for addition in self.additions_of(row):
+            for seats in addition.seating.seats:
                 found.setdefault(seats.role_index, set()).update(seats.ordinals)
         return found
+
+    def additions_of(self, row: int) -> list[Addition]:
+        draft = self.drafts.get(row)
+        return draft.additions if draft is not None else []
+
+    def is_new(self, row: int) -> bool:
+        """Whether this very plan starts it."""
+        draft = self.drafts.get(row)
+        return draft is not None and draft.start is not None
+
+    def waits(self, row: int) -> bool:
+        """Whether it still has to be given room in this plan."""
+        draft = self.drafts.get(row)
+        return draft is None or not (draft.evicted or draft.additions or draft.kept)
 
     def blocked_ordinals(self, row: int) -> dict[int, set[int]]:
         """Ordinals that may not be used again yet: their old replica is still leaving."""
@@ -165,101 +155,123 @@ class World:
             found = self.drafts[row] = Draft(np.zeros(self.used_now.shape[2], dtype=np.int64))
         return found
 
-    def actions(self) -> tuple[Action, ...]:
-        return tuple(action for action in self._actions if action is not None)
-
-    def acted(self) -> int:
-        """Changes with everything that is done; equal numbers mean that nothing has happened in between."""
-        return self._version
-
     # -- acting -----------------------------------------------------------------------------------------------
 
     def start(self, row: int, seating: Seating) -> None:
-        self._add(row, seating, promised=False)
-        self.draft(row).start = len(self._actions)
+        addition = self._add(row, seating, promised=False)
+        action = Start(self.spec(row).id, self._pool_name(seating), self.placements(row, seating))
+        addition.action = self.draft(row).start = self.script.add(action)
         queue, priority = int(self.columns.queue[row]), int(self.columns.priority[row])
         self.lowest_started[queue] = min(priority, self.lowest_started.get(queue, priority))
-        pool = self.boards[seating.pool].view.pool.name
-        self._act(Start(self.spec(row).id, pool, self.placements(row, seating)))
 
     def grow(self, row: int, seating: Seating) -> None:
         self.add_growth(row, seating)
-        self.record_growth(row, [seating])
+        self.record_growth(row)
 
     def add_growth(self, row: int, seating: Seating) -> None:
         """Take the room of one step of growth; `record_growth` puts all steps of a workload into one action."""
         self._add(row, seating, promised=False)
-        self.draft(row).resized = True
 
-    def record_growth(self, row: int, seatings: list[Seating]) -> None:
-        placements = tuple(p for seating in seatings for p in self.placements(row, seating))
-        start = self.draft(row).start
-        if start is None:
-            self._act(Grow(self.spec(row).id, placements))
-            return
-        begun = self._actions[start]
-        assert isinstance(begun, Start)
-        self._actions[start] = Start(begun.workload, begun.pool, begun.placements + placements)
-        self._version += 1
+    def record_growth(self, row: int) -> None:
+        draft = self.draft(row)
+        steps = [addition for addition in draft.additions if addition.action < 0]
+        number = draft.start if draft.start is not None else self.script.add(Grow(self.spec(row).id, ()))
+        for addition in steps:
+            addition.action = number
+        self._rewrite(row, number)
 
     def promise(self, row: int, seating: Seating, until_ms: int, waits_for: list[str]) -> None:
-        self._add(row, seating, promised=True)
-        pool = self.boards[seating.pool].view.pool.name
-        self._act(Hold(self.spec(row).id, pool, self.placements(row, seating), until_ms, tuple(waits_for)))
+        addition = self._add(row, seating, promised=True)
+        placements = self.placements(row, seating)
+        action = Hold(self.spec(row).id, self._pool_name(seating), placements, until_ms, tuple(waits_for))
+        addition.action = self.script.add(action)
 
     def keep_promise(self, row: int, slots: list[int], *, grows: bool) -> None:
         """The room of promised slots is free: hold it for real."""
-        self.kept.add(row)
-        placements = []
+        draft = self.draft(row)
         roles = self.signature(row).chains
         for slot in slots:
             self._change_slot(slot, 1, now=True, coming=False)
-            placements.append(self.slot_placement(slot, roles[int(self.slots.role[slot])].role.name))
-        if grows:
-            self._act(Grow(self.spec(row).id, tuple(placements)))
-        else:
-            pool = self.boards[self.pool_of_slot(slots[0])].view.pool.name
-            self._act(Start(self.spec(row).id, pool, tuple(placements)))
+        placements = tuple(self.slot_placement(slot, roles[int(self.slots.role[slot])].role.name) for slot in slots)
+        pool = self.boards[self.pool_of_slot(slots[0])].view.pool.name
+        workload = self.spec(row).id
+        draft.kept_by = self.script.add(Grow(workload, placements) if grows else Start(workload, pool, placements))
+        draft.kept = list(slots)
 
     def evict(
-        self, row: int, cause: Reason, *, beneficiary: str = "", moved: bool = False, final: bool = False
+        self,
+        row: int,
+        cause: Reason,
+        *,
+        beneficiary: str = "",
+        final: bool = False,
+        if_not_moved: Reason | None = None,
     ) -> None:
+        """Tell the whole workload to stop. `if_not_moved` is given where it has a new place (promised next)."""
         draft = self.draft(row)
-        if draft.start is not None:
-            self._take_back_start(row, draft)
-            return
-        self._count_fixed(row, -1)
+        fixed = self._fixed_part(row)
+        self._undo(row, draft.additions)
+        self._break_promise(draft)
+        if draft.evicted:  # it was to be moved, and now its new place is taken too
+            before = self.script[draft.eviction]
+            assert isinstance(before, Evict)
+            plain = Evict(before.workload, draft.if_not_moved or cause, before.grace_ms, before.beneficiary)
+            self.script.replace(draft.eviction, plain)
+            self.script.departures += 1
+        else:
+            self._evict_slots(row, draft, cause, beneficiary, final, if_not_moved)
+        self._recount_fixed(row, fixed)
+
+    def _evict_slots(
+        self, row: int, draft: Draft, cause: Reason, beneficiary: str, final: bool, if_not_moved: Reason | None
+    ) -> None:
         slots = self.slots_of(row)
+        if not slots:  # it was this plan's own doing, and is undone
+            draft.start = None
+            self.script.departures += 1
+            return
         for slot in slots:
             self._stop_slot(slot)
         draft.removed.update(slots)
-        draft.evicted = moved or final or bool(self.table.leaving[row]) or any(self._runs(slot) for slot in slots)
+        moved = if_not_moved is not None
+        runs = any(int(self.slots.phase[slot]) in (Phase.BINDING, Phase.RUNNING) for slot in slots)
+        draft.evicted = moved or final or runs or bool(self.table.leaving[row])
+        draft.if_not_moved = if_not_moved
         if not draft.evicted:
             self.requeued.append(row)
         spec = self.spec(row)
         grace = spec.checkpoint.grace_ms if spec.checkpoint else 0
-        self._act(Evict(spec.id, cause, grace, beneficiary, moved, final))
+        draft.eviction = self.script.add(Evict(spec.id, cause, grace, beneficiary, moved, final))
 
     def shrink(self, row: int, slots: list[int], cause: Reason, beneficiary: str = "") -> None:
+        fixed = self._fixed_part(row)
         for slot in slots:
             self._stop_slot(slot)
         self.draft(row).removed.update(slots)
-        self.draft(row).resized = True
-        self._act(Shrink(self.spec(row).id, self._names(row, slots), cause, beneficiary))
+        self.script.add(Shrink(self.spec(row).id, self._names(row, slots), cause, beneficiary))
+        self._recount_fixed(row, fixed)
+
+    def take_back_growth(self, row: int) -> None:
+        """Growth of this very plan is in the way: it is not done."""
+        fixed = self._fixed_part(row)
+        self._undo(row, self.draft(row).growth())
+        self.script.departures += 1
+        self._recount_fixed(row, fixed)
 
     def drop(self, row: int, slots: list[int], cause: Reason) -> None:
         """Give up held or promised places; nothing runs there."""
-        if len(slots) == len(self.slots_of(row)):
-            self._count_fixed(row, -1)
-            if not self.table.leaving[row]:
-                self.requeued.append(row)
+        fixed = self._fixed_part(row)
         for slot in slots:
             self._stop_slot(slot)
         self.draft(row).removed.update(slots)
-        self._act(Drop(self.spec(row).id, self._names(row, slots), cause))
+        self.script.add(Drop(self.spec(row).id, self._names(row, slots), cause))
+        self.script.departures += 1
+        if not self.slots_of(row) and not self.table.leaving[row]:
+            self.requeued.append(row)
+        self._recount_fixed(row, fixed)
 
     def reject(self, row: int, cause: Reason) -> None:
-        self._act(Reject(self.spec(row).id, cause))
+        self.script.add(Reject(self.spec(row).id, cause))
 
     def leaving_from(self, pool: int, nodes: set[int]) -> list[str]:
         """Workloads on their way out of these nodes, by name."""
@@ -276,67 +288,75 @@ class World:
 
     # -- inside -----------------------------------------------------------------------------------------------
 
-    def _act(self, action: Action) -> None:
-        self._actions.append(action)
-        self._version += 1
-        self.departures += isinstance(action, Evict | Shrink)
+    def _add(self, row: int, seating: Seating, *, promised: bool) -> Addition:
+        fixed = self._fixed_part(row)
+        addition = Addition(seating, promised)
+        self.draft(row).additions.append(addition)
+        self._count_addition(row, addition, 1)
+        self._recount_fixed(row, fixed)
+        return addition
 
-    def _add(self, row: int, seating: Seating, *, promised: bool) -> None:
+    def _undo(self, row: int, additions: list[Addition]) -> None:
         draft = self.draft(row)
-        if not self.slots_of(row) and not draft.added:
-            self._count_fixed_start(row, seating)
-        elif self.columns.preemptible[row] == NEVER_TAKEN:
-            self._count_fixed_amount(row, seating.pool, seating.amount())
-        draft.added.append((seating, promised))
-        draft.change += seating.amount()
-        board = self.boards[seating.pool]
-        board.change(seating, 1, now=not promised, shadows=self._outlasted(board, row))
-        self._count_seating(row, seating, 1, promised)
+        numbers = []
+        for addition in list(additions):
+            self._count_addition(row, addition, -1)
+            draft.additions.remove(addition)
+            if addition.action >= 0 and addition.action not in numbers:
+                numbers.append(addition.action)
+        for number in numbers:
+            self._rewrite(row, number)
 
-    def _take_back_start(self, row: int, draft: Draft) -> None:
-        """A start of this very plan is in the way: it is simply not done."""
-        assert draft.start is not None
-        self._actions[draft.start] = None
-        self._version += 1
-        self.departures += 1
-        for seating, promised in draft.added:
-            board = self.boards[seating.pool]
-            board.change(seating, -1, now=not promised, shadows=self._outlasted(board, row))
-            self._count_seating(row, seating, -1, promised)
-        self._count_fixed(row, -1)
-        del self.drafts[row]
+    def _rewrite(self, row: int, number: int) -> None:
+        """Bring an action in line with the seats that belong to it now; without any it is struck out."""
+        mine = [addition for addition in self.draft(row).additions if addition.action == number]
+        placements = tuple(p for addition in mine for p in self.placements(row, addition.seating))
+        before = self.script[number]
+        if not placements:
+            self.script.replace(number, None)
+        elif isinstance(before, Start):
+            self.script.replace(number, Start(before.workload, before.pool, placements))
+        elif isinstance(before, Grow):
+            self.script.replace(number, Grow(before.workload, placements))
+
+    def _break_promise(self, draft: Draft) -> None:
+        """A promise that was kept a moment ago is not kept after all."""
+        for slot in draft.kept:
+            self._change_slot(slot, -1, now=True, coming=False)
+        if draft.kept:
+            self.script.replace(draft.kept_by, None)
+            draft.kept = []
+
+    def _count_addition(self, row: int, addition: Addition, sign: int) -> None:
+        seating, now = addition.seating, not addition.promised
+        board = self.boards[seating.pool]
+        amount = sign * seating.amount()
+        self.draft(row).change += amount
+        board.change(seating, sign, now=now, shadows=self._outlasted(board, row))
+        for seats in seating.seats:
+            if seats.shape.activity_milli:
+                for node, devices in zip(seats.nodes, seats.devices, strict=True):
+                    board.activity[node, list(devices)] += sign * seats.shape.activity_milli
+        queue = int(self.columns.queue[row])
+        if queue >= 0:
+            path = self.tree.paths[queue]
+            self.used_coming[path, seating.pool] += amount
+            if now:
+                self.used_now[path, seating.pool] += amount
+
+    def _pool_name(self, seating: Seating) -> str:
+        return self.boards[seating.pool].view.pool.name
 
     def _outlasted(self, board: Board, row: int) -> list[Ledger]:
         if not board.shadows:
             return []
         return [shadow.ledger for shadow in board.outlasted(end_ms(self, row))]
 
-    def _count_seating(self, row: int, seating: Seating, sign: int, promised: bool) -> None:
-        queue = int(self.columns.queue[row])
-        amount = sign * seating.amount()
-        for seats in seating.seats:
-            if seats.shape.activity_milli:
-                activity = self.boards[seating.pool].activity
-                for node, devices in zip(seats.nodes, seats.devices, strict=True):
-                    activity[node, list(devices)] += sign * seats.shape.activity_milli
-        if queue >= 0:
-            path = self.tree.paths[queue]
-            self.used_coming[path, seating.pool] += amount
-            if not promised:
-                self.used_now[path, seating.pool] += amount
-
-    def _runs(self, slot: int) -> bool:
-        return int(self.slots.phase[slot]) in (Phase.BINDING, Phase.RUNNING)
-
-    def waits(self, row: int) -> bool:
-        """Whether it still has to be given room in this plan."""
-        draft = self.drafts.get(row)
-        return draft is None or not (draft.evicted or draft.added)
-
     def _stop_slot(self, slot: int) -> None:
-        immediate = int(self.slots.phase[slot]) == Phase.HELD and not self.slots.promised[slot]
-        self.draft(int(self.slots.workload[slot])).change -= self.slots.amount[slot]
-        self._change_slot(slot, -1, now=immediate, coming=True)
+        draft = self.draft(int(self.slots.workload[slot]))
+        draft.change -= self.slots.amount[slot]
+        real = not self.slots.promised[slot] or slot in draft.kept
+        self._change_slot(slot, -1, now=int(self.slots.phase[slot]) == Phase.HELD and real, coming=True)
 
     def _change_slot(self, slot: int, sign: int, *, now: bool, coming: bool) -> None:
         pool = self.pool_of_slot(slot)
@@ -362,11 +382,12 @@ class World:
 
     def _fixed_use(self) -> Ints:
         fixed = np.zeros_like(self.used_now)
-        self.fixed = fixed
         kinds = self.columns.view("preemptible")
         holding = self.columns.view("held") + self.columns.view("promised") > 0
-        for row in np.flatnonzero(((kinds == NEVER_TAKEN) | (kinds == MINIMUM_KEPT)) & holding):
-            self._count_fixed(int(row), 1)
+        for row in np.flatnonzero(((kinds == NEVER_TAKEN) | (kinds == MINIMUM_KEPT)) & holding).tolist():
+            part = self._fixed_part(row)
+            if part is not None and self.columns.queue[row] >= 0:
+                fixed[self.tree.paths[int(self.columns.queue[row])], part[0]] += part[1]
         return fixed
 
     def fixed_amount(self, row: int, pool: int) -> Ints:
@@ -375,29 +396,26 @@ class World:
             return self.ask(row).least_amount(pool)
         return np.zeros(self.snapshot.resources.count, dtype=np.int64)
 
-    def _count_fixed(self, row: int, sign: int) -> None:
-        """Add or remove all that the workload holds of the guarantee."""
+    def _fixed_part(self, row: int) -> tuple[int, Ints] | None:
+        """The pool and how much of what it holds must stay inside the guarantee; None if nothing."""
         kind = self.columns.preemptible[row]
-        pool = int(self.columns.pool[row])
+        if kind not in (NEVER_TAKEN, MINIMUM_KEPT):
+            return None
         draft = self.drafts.get(row)
-        if draft is not None and draft.added:
-            pool = draft.added[0][0].pool
-        if kind == NEVER_TAKEN:
-            self._count_fixed_amount(row, pool, sign * self.held_amount(row))
-        elif kind == MINIMUM_KEPT:
-            self._count_fixed_amount(row, pool, sign * self.ask(row).least_amount(pool))
+        pool = draft.pool if draft is not None and draft.pool is not None else int(self.columns.pool[row])
+        if pool < 0:
+            return None
+        held = self.held_amount(row)
+        if kind == MINIMUM_KEPT:
+            held = np.minimum(held, self.ask(row).least_amount(pool))
+        return pool, held.copy()
 
-    def _count_fixed_start(self, row: int, seating: Seating) -> None:
-        kind = self.columns.preemptible[row]
-        if kind == NEVER_TAKEN:
-            self._count_fixed_amount(row, seating.pool, seating.amount())
-        elif kind == MINIMUM_KEPT:
-            self._count_fixed_amount(row, seating.pool, self.ask(row).least_amount(seating.pool))
-
-    def _count_fixed_amount(self, row: int, pool: int, amount: Ints) -> None:
+    def _recount_fixed(self, row: int, before: tuple[int, Ints] | None) -> None:
+        after = self._fixed_part(row)
         queue = int(self.columns.queue[row])
-        if queue >= 0:
-            self.fixed[self.tree.paths[queue], pool] += amount
+        for part, sign in ((before, -1), (after, 1)):
+            if part is not None and queue >= 0:
+                self.fixed[self.tree.paths[queue], part[0]] += sign * part[1]
 
     def placements(self, row: int, seating: Seating) -> tuple[Placement, ...]:
         view = self.boards[seating.pool].view

@@ -169,7 +169,7 @@ class Occupancy:
         state.workloads.pending.pop(row, None)
         for slot in list(state.workloads.slots[row].values()):
             self.move(slot, Event.STOP, now_ms)
-        if not state.workloads.slots[row] and not state.workloads.leaving[row]:
+        if state.workloads.specs[row] is not None and not (state.workloads.slots[row] or state.workloads.leaving[row]):
             self._forget_workload(row, now_ms)
 
     def restart(self, row: int) -> None:

@@ -141,7 +141,9 @@ class Book:
         if entry.runs_since_ms is None:
             entry.runs_since_ms = since_ms
 
-    def place(self, entry: Entry, placements: Iterable[Placement], now_ms: int, *, promised: bool, failure: str) -> None:
+    def place(
+        self, entry: Entry, placements: Iterable[Placement], now_ms: int, *, promised: bool, failure: str = ""
+    ) -> None:
         for place in placements:
             key = (place.role, place.ordinal)
             entry.live[key] = Replica(

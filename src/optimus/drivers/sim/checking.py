@@ -56,9 +56,7 @@ class Checker:
         for message in complaints:
             place = (mark.file, mark.line, mark.column)
             self.failures.append(
-                Failure(
-                    path=place[0], line=place[1], column=place[2], cycle=cycle, subject=subject, message=message
-                )
+                Failure(path=place[0], line=place[1], column=place[2], cycle=cycle, subject=subject, message=message)
             )
 
     # -- workloads --------------------------------------------------------------------------------------------
@@ -73,7 +71,8 @@ class Checker:
         if expected.count is not None:
             matching = len(expected.workloads) - len(wrong)
             if not expected.count.holds(matching):
-                yield f"expected {expected.count} of {len(expected.workloads)} to match, {matching} do{_examples(wrong)}"
+                whom = f"{expected.count} of {len(expected.workloads)}"
+                yield f"expected {whom} to match, {matching} do{_examples(wrong)}"
             return
         for name, complaints in wrong.items():
             for complaint in complaints:

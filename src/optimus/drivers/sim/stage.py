@@ -183,7 +183,7 @@ class Stage:
                 book.place(entry, action.placements, now_ms, promised=False, failure=failure)
                 self._note(entry, kinds.STARTED if isinstance(action, Start) else kinds.GROWN, len(action.placements))
             case Hold():
-                book.place(entry, action.placements, now_ms, promised=True, failure="")
+                book.place(entry, action.placements, now_ms, promised=True)
                 self._note(entry, kinds.HELD, len(action.placements))
             case Shrink():
                 self._stop(entry, list(action.slots), kinds.SHRUNK, action.cause, action.beneficiary)

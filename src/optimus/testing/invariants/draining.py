@@ -31,7 +31,8 @@ def everybody_starts(world: World, *, seen_cycles: list[Cycle] | None = None) ->
     for name, replicas in world.running.items():
         work_ms[name] += max((world.now_ms - (r.since_ms or world.now_ms) for r in replicas), default=0)
     body = PretendBody(world, FINITE, work_ms=work_ms)
-    arrivals = sorted((world.now_ms + draw.between(0, 120) * MINUTE_MS, w) for w in world.later)
+    arrivals = [(world.now_ms + draw.between(0, 120) * MINUTE_MS, w) for w in world.later]
+    arrivals.sort(key=lambda arrival: (arrival[0], arrival[1].id))
     hopeful = {w.id for w in (*world.workloads, *world.later) if _could_start(world, w)}
     patience = 4 * sum(work_ms.values()) + 24 * 60 * MINUTE_MS
     still = 0

@@ -119,7 +119,7 @@ def _placement(
     told_to_go = any(isinstance(a, Evict | Shrink | Drop) and a.workload == name for a in cycle.plan.actions)
     if key in record.live and not is_kept and not told_to_go:
         found.append(f"{label} is there already")
-    if not isinstance(action, Hold) and (key in record.leaving or (told_to_go and key in record.live and not is_kept)):
+    if not isinstance(action, Hold) and key in cycle.after.records[name].leaving:
         found.append(f"{label}: its old replica is still leaving")
     if is_kept:
         if not node.ready or node.cordoned:

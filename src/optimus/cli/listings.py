@@ -1,0 +1,63 @@
+"""Small lists to look things up: policies, and the reasons that the scheduler gives."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from rich.text import Text
+
+from optimus.cli.showing import Format, FormatOption, Printer, dump
+
+
+class PolicyListed(Struct, frozen=True):
+    name: str
+    doc: str
+
+
+class ReasonListed(Struct, frozen=True):
+    code: str
+    sentence: str
+    facts: tuple[str, ...]
+
+
+def policies(output: FormatOption = Format.TABLE) -> None:
+    """Policies that come with Optimus, or with packages installed beside it."""
+    from importlib.metadata import entry_points
+
+    from optimus.decide import policies as built_in
+    from optimus.engine.policy_loading import ENTRY_POINT_GROUP
+
+    listed = [PolicyListed(name, built_in.get(name).doc) for name in built_in.names()]
+    listed += [
+        PolicyListed(point.name, f"from {point.dist.name if point.dist else 'an installed package'}: {point.value}")
+        for point in entry_points(group=ENTRY_POINT_GROUP)
+    ]
+    if output in (Format.JSON, Format.YAML):
+        dump(listed, output)
+        return
+    printer = Printer()
+    printer.columns([(Text(policy.name, style="bold"), policy.doc) for policy in listed])
+    printer.line()
+    printer.paragraph("A policy of your own is a function in a file: policy: my_policy.py:shortest_first", "dim")
+
+
+def reasons(output: FormatOption = Format.TABLE) -> None:
+    """Every reason for which work waits, is refused, moved, shrunk or stopped."""
+    from string import Formatter
+
+    from optimus.model.reasons import SENTENCES
+
+    listed = [
+        ReasonListed(str(code), text, tuple(dict.fromkeys(name for _, name, _, _ in Formatter().parse(text) if name)))
+        for code, text in SENTENCES.items()
+    ]
+    if output in (Format.JSON, Format.YAML):
+        dump(listed, output)
+        return
+    printer = Printer()
+    printer.columns([(Text(reason.code, style="bold"), _sentence(reason.sentence)) for reason in listed])
+
+
+def _sentence(sentence: str) -> Text:
+    text = Text(sentence)
+    text.highlight_regex(r"\{\w+\}", "cyan")
+    return text

@@ -1,0 +1,45 @@
+"""The command line from the top: global options, and the commands that are there.
+
+A command imports what it needs when it runs, so that `optimus --help` does not load the brain.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from optimus import __version__
+from optimus.cli import listings, scenario, story
+
+app = typer.Typer(
+    name="optimus",
+    help="Decides who gets which GPUs, when, and for how long.",
+    epilog="Start here:  optimus story",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "OPTIMUS"},
+)
+app.add_typer(scenario.app, name="scenario")
+app.command(name="policies", epilog="Example:  optimus policies -o json")(listings.policies)
+app.command(name="reasons", epilog="Example:  optimus reasons -o wide")(listings.reasons)
+app.command(name="story", epilog="Example:  optimus story --fast | less -R")(story.story)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"optimus {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Say the version and stop.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show × gets a ?, not a traceback

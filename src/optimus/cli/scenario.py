@@ -1,0 +1,136 @@
+"""`optimus scenario run` and `check`: small worlds in, states and reasons out."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from optimus.cli.showing import Format, FormatOption, Printer, console, dump
+
+if TYPE_CHECKING:
+    from optimus.cli.scenario_checks import Checked
+    from optimus.drivers.sim.outcome import Outcome
+
+app = typer.Typer(
+    help="Play and check scenario files: cluster, queues, workloads, what happens, what must be true.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+Files = Annotated[list[Path], typer.Argument(metavar="FILE…", help="Scenario files; of a folder, all in it.")]
+Together = Annotated[bool, typer.Option("--together", help="All files describe one world.")]
+PATIENCE_SECONDS = 1.0
+"""Without a word; then a progress bar appears."""
+
+World = tuple[Path, ...]
+"""Files that are read together."""
+Result = TypeVar("Result")
+
+
+@app.command(epilog="Example:  optimus scenario run examples/01-scenario-lend-and-take-back/story.yaml")
+def run(files: Files, output: FormatOption = Format.TABLE, together: Together = False) -> None:
+    """Play scenario files with the scheduler's real decision code.
+
+    One file is told as a story, of several there is a line each (-o wide tells them all).
+    Fails (1) if an expectation does not hold or a file has errors that it does not announce.
+    """
+    outcomes = list(_each(_worlds(files, together), play_world))
+    if output in (Format.JSON, Format.YAML):
+        from optimus.drivers.sim.outcome import Outcomes
+
+        dump(Outcomes(ok=all(outcome.ok for outcome in outcomes), scenarios=tuple(outcomes)), output)
+    else:
+        from optimus.cli.scenario_report import report
+
+        report(Printer(), outcomes, wide=output is Format.WIDE)
+    if not all(outcome.ok for outcome in outcomes):
+        raise typer.Exit(1)
+
+
+@app.command(epilog="Example:  optimus scenario check my-story.yaml")
+def check(files: Files, output: FormatOption = Format.TABLE, together: Together = False) -> None:
+    """Read scenario files and report every error with its place, without playing."""
+    from optimus.cli.scenario_checks import check_world, report_checks
+
+    checked: list[Checked] = list(_each(_worlds(files, together), check_world))
+    report_checks(checked, output)
+    if not all(one.ok for one in checked):
+        raise typer.Exit(1)
+
+
+def play_world(files: World) -> Outcome:
+    """Whatever goes wrong is in the outcome, so that the next world is played too."""
+    from optimus.api.loading import load_files
+    from optimus.drivers.sim.outcome import Outcome
+    from optimus.drivers.sim.playing import play
+    from optimus.engine.policy_loading import PolicyError
+
+    names = tuple(map(str, files))
+    loaded = load_files(*files)
+    try:
+        return play(loaded, files=names)
+    except PolicyError as error:
+        crash = f"policy: {error}"
+    except Exception as error:  # one broken story must not hide the others
+        if os.environ.get("OPTIMUS_DEBUG"):
+            raise
+        crash = (
+            f"the scheduler broke down: {type(error).__name__}: {error} "
+            "(a fault of Optimus; please report it with this file. OPTIMUS_DEBUG=1 shows where)"
+        )
+    return Outcome(
+        name=loaded.scenario.name,
+        description=loaded.scenario.description,
+        files=names,
+        policy=loaded.scenario.policy,
+        ok=False,
+        crash=crash,
+        errors=loaded.errors,
+        set_aside=loaded.set_aside,
+    )
+
+
+def _worlds(files: Sequence[Path], together: bool) -> list[World]:
+    """Each file, or all of them, as a world. Files that are not there are wrong usage, all said at once."""
+    found: list[Path] = []
+    wrong: list[str] = []
+    for path in files:
+        if path.is_dir():
+            inside = sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml") and p.is_file())
+            if not inside:
+                wrong.append(f"{path}: is a folder without scenario files (*.yaml)")
+            found += inside
+        elif not path.exists():
+            wrong.append(f"{path}: there is no such file")
+        else:
+            found.append(path)
+    if wrong:
+        raise typer.BadParameter("\n".join(wrong), param_hint="FILE…")
+    return [tuple(found)] if together else [(path,) for path in found]
+
+
+def _each(worlds: Sequence[World], do: Callable[[World], Result]) -> Iterator[Result]:
+    """One after the other; a progress bar on a terminal if it takes longer than a second."""
+    if len(worlds) < 2 or not (errors := console(stderr=True)).is_terminal:
+        yield from map(do, worlds)
+        return
+    from rich.progress import Progress
+
+    progress = Progress(console=errors, transient=True)
+    task = progress.add_task("scenarios", total=len(worlds))
+    begun, shown = time.monotonic(), False
+    try:
+        for world in worlds:
+            if not shown and time.monotonic() - begun > PATIENCE_SECONDS:
+                progress.start()
+                shown = True
+            progress.update(task, description=world[-1].name)
+            yield do(world)
+            progress.advance(task)
+    finally:
+        if shown:
+            progress.stop()

@@ -1,0 +1,118 @@
+"""How anything is shown: the output formats, the console, and text in columns.
+
+Why: every command has the same `-o`, the same colours and the same tables.
+Owns: the formats, when there is colour, and how lines fit the terminal.
+Must not: know what it shows.
+
+Into a pipe or a file nothing is coloured, wrapped or cut: one line stays one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from itertools import zip_longest
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+NARROWEST = 24
+GAP = 2
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+
+
+FormatOption = Annotated[
+    Format, typer.Option("-o", "--output", help="table and wide are for people, json and yaml for programs.")
+]
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Colours and cursor moves only on a terminal, and not where NO_COLOR says so."""
+    return Console(stderr=stderr, highlight=False, soft_wrap=True, emoji=False)
+
+
+def dump(record: Any, form: Format) -> None:
+    """A msgspec struct for programs."""
+    import msgspec
+
+    plain = msgspec.to_builtins(record, str_keys=True)
+    if form is Format.JSON:
+        import json
+
+        typer.echo(json.dumps(plain, indent=2, ensure_ascii=False))
+        return
+    import yaml
+
+    typer.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=120), nl=False)
+
+
+class Printer:
+    """Lines and columns, as wide as the terminal."""
+
+    def __init__(self, target: Console | None = None) -> None:
+        self.console = target or console()
+        self.width: int | None = self.console.width if self.console.is_terminal else None
+
+    def line(self, text: Text | str = "", style: str = "") -> None:
+        self.console.print(Text(text, style=style) if isinstance(text, str) else text)
+
+    def paragraph(self, text: str, style: str = "", indent: int = 0) -> None:
+        for piece in self._wrapped(Text(text, style=style), indent):
+            self.line(Text(" " * indent) + piece)
+
+    def columns(
+        self,
+        rows: Iterable[Sequence[Text | str]],
+        *,
+        indent: int = 0,
+        header: Sequence[str] = (),
+        least: Sequence[int] = (),
+        right: Sequence[int] = (),
+    ) -> None:
+        """Rows of equal length; all columns but the last are padded, the last one is wrapped beside them.
+
+        `least` are widths that columns have at least, `right` the columns whose text is pushed to the right."""
+        cells = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
+        if not cells:
+            return
+        if header:
+            cells.insert(0, [Text(name, style="dim") for name in header])
+        widths = [max(cell.cell_len for cell in column) for column in zip(*cells, strict=True)][:-1]
+        widths = [max(width, wanted) for width, wanted in zip_longest(widths, least[: len(widths)], fillvalue=0)]
+        offset = indent + sum(widths) + GAP * len(widths)
+        for row in cells:
+            start = Text(" " * indent)
+            for number, (cell, width) in enumerate(zip(row[:-1], widths, strict=True)):
+                pad, gap = Text(" " * (width - cell.cell_len)), Text(" " * GAP)
+                start = start + (pad + cell if number in right else cell + pad) + gap
+            if self.width is not None and self.width - offset < NARROWEST:
+                self._below(start, row[-1], indent)
+                continue
+            first, *others = self._wrapped(row[-1], offset) or [Text()]
+            self._print(start + first)
+            for other in others:
+                self._print(Text(" " * offset) + other)
+
+    def _below(self, start: Text, last: Text, indent: int) -> None:
+        """Too narrow for a last column: it goes on lines of its own."""
+        self._print(start)
+        if last.plain:
+            for piece in self._wrapped(last, indent + 2 * GAP):
+                self._print(Text(" " * (indent + 2 * GAP)) + piece)
+
+    def _print(self, text: Text) -> None:
+        text.rstrip()
+        self.line(text)
+
+    def _wrapped(self, text: Text, offset: int) -> list[Text]:
+        if self.width is None:
+            return [text]
+        return list(text.wrap(self.console, max(self.width - offset, NARROWEST)))

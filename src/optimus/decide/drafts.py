@@ -1,0 +1,80 @@
+"""What a plan has done so far: to each workload (`Draft`), and as a list of actions (`Script`).
+
+Actions of the plan that is being made can still be taken back: a start, a growth or a promise that turns out to be in
+the way of somebody with a better right is simply not done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from optimus.decide.placement.seating import Seating
+from optimus.model.plans import Action, Evict, Shrink
+from optimus.model.reasons import Reason
+from optimus.state.arrays import Ints
+
+
+@dataclass(slots=True, eq=False)
+class Addition:
+    """Seats that this plan gives to a workload."""
+
+    seating: Seating
+    promised: bool
+    action: int = -1
+    """Number of the action they belong to."""
+
+
+@dataclass(slots=True, eq=False)
+class Draft:
+    """What this plan has done to one workload so far."""
+
+    change: Ints
+    """By resource: what it holds more or less than in the snapshot."""
+    additions: list[Addition] = field(default_factory=list)
+    removed: set[int] = field(default_factory=set)
+    """Slots of the snapshot that were stopped or dropped."""
+    kept: list[int] = field(default_factory=list)
+    """Slots whose promise is kept by this plan."""
+    kept_by: int = -1
+    start: int | None = None
+    """Number of the action that starts it."""
+    evicted: bool = False
+    """Told to stop; it waits again only when its last replica has ended."""
+    eviction: int = -1
+    if_not_moved: Reason | None = None
+    """Why it is evicted, should its new place be taken from it again."""
+
+    @property
+    def pool(self) -> int | None:
+        return self.additions[0].seating.pool if self.additions else None
+
+    def growth(self) -> list[Addition]:
+        """Seats beyond those it starts with."""
+        return self.additions[1:] if self.start is not None else list(self.additions)
+
+
+class Script:
+    """The actions so far, by number; an action can be replaced or struck out."""
+
+    def __init__(self) -> None:
+        self._lines: list[Action | None] = []
+        self.version = 0
+        """Changes with everything that is done; equal numbers mean that nothing has happened in between."""
+        self.departures = 0
+        """Changes when room may have become larger for somebody: others leave, or are not started after all."""
+
+    def add(self, action: Action) -> int:
+        self._lines.append(action)
+        self.version += 1
+        self.departures += isinstance(action, Evict | Shrink)
+        return len(self._lines) - 1
+
+    def replace(self, number: int, action: Action | None) -> None:
+        self._lines[number] = action
+        self.version += 1
+
+    def __getitem__(self, number: int) -> Action | None:
+        return self._lines[number]
+
+    def actions(self) -> tuple[Action, ...]:
+        return tuple(action for action in self._lines if action is not None)

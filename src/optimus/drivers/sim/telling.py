@@ -1,0 +1,249 @@
+"""What happened and what was decided, in words, while the book still shows how it was before.
+
+Why: the same sentences are printed by the command line and kept in the record.
+Owns: one sentence per event and per action.
+Must not: change the book.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from optimus.drivers.sim.book import Book, Entry, Key, Replica
+from optimus.drivers.sim.outcome import ActionTold, Line, ReplicaTold, Why
+from optimus.drivers.sim.wording import (
+    count,
+    describe_gang,
+    describe_places,
+    fold,
+    list_devices,
+    natural,
+    short,
+    shorten,
+)
+from optimus.model import observations as seen
+from optimus.model.nodes import Node
+from optimus.model.observations import Observation, Outcome
+from optimus.model.plans import Action, Drop, Evict, Grow, Hold, Placement, Plan, Reject, Shrink, Start
+from optimus.model.queues import Queue, QueueState
+from optimus.model.reasons import Reason
+from optimus.model.slots import Phase
+from optimus.model.units import format_duration_ms, format_resource
+from optimus.model.workloads import Workload
+
+_ENDINGS = {Outcome.SUCCEEDED: "finishes", Outcome.FAILED: "fails", Outcome.CANCELLED: "cancelled"}
+_PHASES = {
+    Phase.HELD: "starting",
+    Phase.BINDING: "starting",
+    Phase.RUNNING: "running",
+    Phase.RELEASING: "leaving",
+}
+
+
+def tell_facts(facts: Iterable[Observation]) -> Iterator[Line]:
+    """Of what came true by itself, that which a reader would not expect."""
+    failed: dict[str, str] = {}
+    for fact in facts:
+        if isinstance(fact, seen.WorkloadEnded):
+            yield Line(kind="finishes", subject=fact.workload, text="has run as long as it said")
+        elif isinstance(fact, seen.SlotFailed):
+            failed[fact.workload] = fact.failure
+    for workload, failure in failed.items():
+        yield Line(kind="start fails", subject=workload, text=failure)
+
+
+def tell_events(events: Iterable[Observation], book: Book) -> Iterator[Line]:
+    lost: dict[str, list[str]] = {}
+    for event in events:
+        match event:
+            case seen.WorkloadSeen(workload):
+                yield _tell_workload(workload, book.entries.get(workload.id))
+            case seen.WorkloadEnded(workload_id, outcome):
+                yield Line(kind=_ENDINGS[outcome], subject=workload_id, text="")
+            case seen.NodeSeen(node):
+                yield from _tell_node(node, book.nodes.get(node.name))
+            case seen.NodeGone(name):
+                yield Line(kind="removed", subject=f"node {name}", text="with everything on it")
+            case seen.QueueSeen(queue):
+                yield _tell_queue(queue, book.queues.get(queue.name))
+            case seen.QueueGone(name):
+                yield Line(kind="removed", subject=f"queue {name}", text="")
+            case seen.PoolSeen(pool):
+                kind = "changes" if pool.name in book.pools else "added"
+                yield Line(kind=kind, subject=f"pool {pool.name}", text="")
+            case seen.PoolGone(name):
+                yield Line(kind="removed", subject=f"pool {name}", text="")
+            case seen.SlotGone(workload_id, role, ordinal):
+                lost.setdefault(workload_id, []).append(f"{role}-{ordinal}")
+            case _:
+                yield from _tell_report(event)
+    for workload_id, replicas in lost.items():
+        yield Line(kind="loses", subject=workload_id, text=f"{count(len(replicas), 'replica')}: {fold(replicas)}")
+
+
+def tell_actions(plan: Plan, book: Book) -> tuple[ActionTold, ...]:
+    """Must be called before the plan is taken up: it says from where to where."""
+    promised = {action.workload: action.placements for action in plan.actions if isinstance(action, Hold)}
+    moving = {action.workload for action in plan.actions if isinstance(action, Evict) and action.moved}
+    return tuple(
+        _tell_action(action, book.entries[action.workload], promised.get(action.workload, ()))
+        for action in plan.actions
+        if not (isinstance(action, Hold) and action.workload in moving)  # said with the move
+    )
+
+
+def tell_replica(replica: Replica) -> ReplicaTold:
+    return ReplicaTold(
+        role=replica.role,
+        ordinal=replica.ordinal,
+        node=replica.node,
+        devices=replica.devices,
+        devices_known=replica.exact,
+        gpu_milli=replica.gpu_milli,
+        phase="promised" if replica.promised else _PHASES[replica.phase],
+    )
+
+
+# -- events -----------------------------------------------------------------------------------------------------
+
+
+def _tell_workload(workload: Workload, entry: Entry | None) -> Line:
+    if entry is None:
+        text = f"{describe_gang(workload)}, queue {workload.queue}"
+        return Line(kind="submitted", subject=workload.id, text=text)
+    if workload.suspended != entry.spec.suspended:
+        return Line(kind="suspended" if workload.suspended else "resumed", subject=workload.id, text="")
+    return Line(kind="changes", subject=workload.id, text=_differences(entry.spec, workload))
+
+
+def _tell_node(node: Node, before: Node | None) -> Iterator[Line]:
+    subject = f"node {node.name}"
+    if before is None:
+        yield Line(kind="added", subject=subject, text=count(len(node.devices), "GPU"))
+        return
+    if node.ready != before.ready:
+        yield Line(kind="recovers" if node.ready else "fails", subject=subject, text="")
+    if node.cordoned != before.cordoned:
+        yield Line(kind="cordoned" if node.cordoned else "uncordoned", subject=subject, text="")
+    healthy = {device.index: device.healthy for device in before.devices}
+    for word, health in (("fails", False), ("recovers", True)):
+        changed = [d.index for d in node.devices if d.healthy is health and healthy.get(d.index) is not health]
+        if changed:
+            yield Line(kind=word, subject=subject, text=f"GPU {list_devices(changed)}")
+    other = _differences(before, node, leave_out=("ready", "cordoned", "devices"))
+    if other:
+        yield Line(kind="changes", subject=subject, text=other)
+
+
+def _tell_queue(queue: Queue, before: Queue | None) -> Line:
+    parts = [
+        f"{resource} {name} {format_resource(resource, amount)}"
+        for quota in queue.quotas
+        for resource, numbers in quota.resources.items()
+        for name, amount in (("guarantee", numbers.guarantee), ("limit", numbers.limit))
+        if amount is not None and (amount or name == "limit")
+    ]
+    if queue.state is not QueueState.OPEN:
+        parts.append(str(queue.state))
+    return Line(kind="added" if before is None else "changes", subject=f"queue {queue.name}", text=", ".join(parts))
+
+
+def _tell_report(event: Observation) -> Iterator[Line]:
+    match event:
+        case seen.Checkpointed(workload):
+            yield Line(kind="reports", subject=workload, text="a checkpoint")
+        case seen.ActivitySeen(workload):
+            yield Line(kind="reports", subject=workload, text="its last activity")
+        case seen.Predicted(workload, duration_ms):
+            text = f"will run {format_duration_ms(duration_ms)} in all"
+            yield Line(kind="forecast", subject=workload, text=text)
+        case _:
+            return
+
+
+def _differences(before: Workload | Node, now: Workload | Node, leave_out: tuple[str, ...] = ()) -> str:
+    fields = [name for name in now.__struct_fields__ if name not in leave_out]
+    changed = [name for name in fields if getattr(before, name) != getattr(now, name)]
+    simple = {name: getattr(now, name) for name in changed if isinstance(getattr(now, name), int | str)}
+    return ", ".join(f"{name.replace('_', ' ')} {simple.get(name, '')}".strip() for name in changed)
+
+
+# -- actions ----------------------------------------------------------------------------------------------------
+
+
+def _tell_action(action: Action, entry: Entry, promised: tuple[Placement, ...]) -> ActionTold:
+    match action:
+        case Start(name, _, placements):
+            return _told("Start", name, describe_places(placements), replicas=_places(placements, "starting"))
+        case Grow(name, placements):
+            after = sum(not replica.promised for replica in entry.live.values()) + len(placements)
+            text = f"by {len(placements)} to {count(after, 'replica')}, on {_on(p.node for p in placements)}"
+            return _told("Grow", name, text, replicas=_places(placements, "starting"))
+        case Hold(name, _, placements, _, waits_for):
+            until = f" until {fold(map(short, waits_for))} {'has' if len(waits_for) == 1 else 'have'} left"
+            text = describe_places(placements) + (until if waits_for else "")
+            return _told("Hold", name, text, replicas=_places(placements, "promised"))
+        case Shrink(name, slots, cause, beneficiary):
+            left = sum(not replica.promised for replica in entry.live.values()) - len(slots)
+            text = f"by {len(slots)} to {count(left, 'replica')}: {cause.text()}"
+            return _told("Shrink", name, text, cause, beneficiary, _given_up(entry, slots))
+        case Evict():
+            return _tell_eviction(action, entry, promised)
+        case Drop(name, slots, cause):
+            text = f"its room on {_on(entry.live[key].node for key in slots if key in entry.live)}: {cause.text()}"
+            return _told("Drop", name, text, cause, replicas=_given_up(entry, slots))
+        case Reject(name, cause):
+            return _told("Reject", name, f"for good: {cause.text()}", cause)
+
+
+def _tell_eviction(action: Evict, entry: Entry, promised: tuple[Placement, ...]) -> ActionTold:
+    here = _on(replica.node for replica in entry.live.values())
+    if action.moved:
+        text = f"from {here} to {_on(place.node for place in promised)}: {action.cause.text()}"
+        places = _places(promised, "promised")
+        return _told("Move", action.workload, text, action.cause, action.beneficiary, places)
+    grace = f"; {format_duration_ms(action.grace_ms)} to write a checkpoint" if action.grace_ms else ""
+    good = " for good" if action.final else ""
+    text = f"from {here}{good}: {action.cause.text()}{grace if not action.final else ''}"
+    return _told("Evict", action.workload, text, action.cause, action.beneficiary)
+
+
+def _told(
+    kind: str,
+    workload: str,
+    text: str,
+    cause: Reason | None = None,
+    beneficiary: str = "",
+    replicas: tuple[ReplicaTold, ...] = (),
+) -> ActionTold:
+    return ActionTold(
+        kind=kind,
+        workload=workload,
+        text=shorten(text),
+        cause=Why.of(cause),
+        beneficiary=beneficiary,
+        replicas=replicas,
+    )
+
+
+def _on(nodes: Iterable[str]) -> str:
+    return fold(sorted(set(nodes), key=natural)) or "nowhere"
+
+
+def _places(placements: Iterable[Placement], phase: str) -> tuple[ReplicaTold, ...]:
+    return tuple(
+        ReplicaTold(
+            role=place.role,
+            ordinal=place.ordinal,
+            node=place.node,
+            devices=place.devices,
+            devices_known=place.exact,
+            gpu_milli=place.gpu_milli,
+            phase=phase,
+        )
+        for place in placements
+    )
+
+
+def _given_up(entry: Entry, slots: Iterable[Key]) -> tuple[ReplicaTold, ...]:
+    return tuple(tell_replica(entry.live[key]) for key in slots if key in entry.live)
