@@ -43,10 +43,10 @@ class TestGaps:
         tables = learn([MixEntry(500, 4000, 8192, 0, 0)], {"A100": 8000}, fully_free(1))
         assert tables == PackingTables(arrivals=500)
 
-    def test_where_all_ask_for_whole_devices_a_broken_one_is_worth_nothing(self) -> None:
+    def test_where_all_ask_for_whole_devices_a_broken_one_is_worth_little(self) -> None:
         values = learn([one_gpu(GPU, 9), whole(8)], {"A100": 8000}, fully_free(1)).gap_value
-        assert values[:GAP_STEPS] == (0.0,) * GAP_STEPS
         assert values[GAP_STEPS] > 800
+        assert values[GAP_STEPS - 1] < 0.05 * values[GAP_STEPS]
 
     def test_a_gap_is_worth_what_fits_into_it(self) -> None:
         values = best_fill_values({47: 1.0, 53: 1.0})
@@ -54,19 +54,16 @@ class TestGaps:
         assert values[47] + values[53] == pytest.approx(1.0)
         assert values[52] == values[47]
 
-    def test_the_size_that_is_left_over_more_often_is_the_cheaper_one(self) -> None:
-        """Two small and a large fill a device; with far more small ones, the rest must pair among themselves."""
-        small, large = share_prices({30: 10.0, 40: 1.0})
-        assert small == pytest.approx(1 / 3)
-        assert large == pytest.approx(1 / 3)
-        small, large = share_prices({30: 1.0, 40: 10.0})
-        assert large == pytest.approx(1 / 2)
-        assert small == pytest.approx(0.0, abs=1e-9)
+    def test_a_size_that_fills_up_others_is_worth_the_room_it_finds_there(self) -> None:
+        """Two of 40 leave 20 empty; with two of 30 beside one of 40 nothing is."""
+        alone, two_of_40 = share_prices({30: 10.0, 40: 1.0}), share_prices({30: 1.0, 40: 10.0})
+        assert alone == pytest.approx([1 / 3, 1 / 3])
+        assert two_of_40 == pytest.approx([1 / 4, 1 / 2])
 
     def test_three_shares_of_333_fill_a_device(self) -> None:
         values = learn([one_gpu(333)], {"A100": 8000}, fully_free(1)).gap_value
         assert values[0] < values[33] < values[66] < values[99]
-        assert values[99] == pytest.approx(values[100])
+        assert values[100] - values[99] < 0.01 * values[100]
 
     @given(demands)
     def test_a_larger_gap_is_never_worth_less(self, demand: dict[int, float]) -> None:
@@ -97,7 +94,7 @@ class TestGaps:
         assert (filled >= 0).all()
 
     def test_a_mix_of_very_many_sizes_keeps_those_that_take_up_most(self) -> None:
-        demand = {size: 1.0 for size in range(1, GAP_STEPS + 1)} | {25: 1000.0}
+        demand = dict.fromkeys(range(1, GAP_STEPS + 1), 1.0) | {25: 1000.0}
         kept = most_asked(demand)
         assert len(kept) <= MAX_SIZES
         assert {25, GAP_STEPS} <= set(kept)
@@ -191,7 +188,8 @@ class TestTheWhole:
         assert idle_by_model(room) == {"A100": 0, "T4": 1500}
 
     def test_an_empty_cluster_teaches_without_trouble(self) -> None:
-        room = Room(*(np.zeros(shape, dtype=np.int64) for shape in ((0, 8), (0, 8), 0, 0)), MODELS)
+        devices, nodes = np.zeros((0, 8), dtype=np.int64), np.zeros(0, dtype=np.int64)
+        room = Room(devices, devices, nodes, nodes, MODELS)
         tables = learn(MIX, idle_by_model(room), room)
         assert all(np.isfinite(block.value) for block in tables.blocks)
         assert all(np.isfinite(price) for price in tables.model_price.values())

@@ -63,22 +63,30 @@ def one_gpu(milli: int, count: int = 10, cpu: int = 4000, models: tuple[str, ...
 
 
 class TestGaps:
+    PAIRS = (one_gpu(470, 10), one_gpu(530, 12))
+
     def test_a_470_share_goes_where_it_leaves_530_for_another(self) -> None:
-        cluster = Cluster([[600], [GPU]], mix=[one_gpu(470), one_gpu(530)])
+        cluster = Cluster([[600], [GPU]], mix=self.PAIRS)
         assert cluster.best(cluster.ask(1, 470)) == 1
 
     def test_an_exact_gap_is_better_than_a_free_device(self) -> None:
-        cluster = Cluster([[GPU], [470]], mix=[one_gpu(470), one_gpu(530)])
+        cluster = Cluster([[GPU], [470]], mix=self.PAIRS)
         assert cluster.best(cluster.ask(1, 470)) == 1
+
+    def test_equal_halves_fill_broken_devices_first(self) -> None:
+        cluster = Cluster([[GPU, GPU], [GPU, 500], [GPU, GPU]], mix=[one_gpu(500)])
+        gains = cluster.gains(cluster.ask(1, 500))
+        assert gains.gain.argmax() == 1
+        assert gains.device[1] == 1
 
     def test_small_shares_gather_where_nothing_large_fits_any_more(self) -> None:
         cluster = Cluster([[GPU], [190], [530]], mix=[one_gpu(810), one_gpu(530), one_gpu(470), one_gpu(90, 3)])
         assert cluster.best(cluster.ask(1, 90)) == 1
 
     def test_the_device_inside_the_node_is_chosen_likewise(self) -> None:
-        cluster = Cluster([[600, GPU, 470, 900]], mix=[one_gpu(470), one_gpu(530)])
+        cluster = Cluster([[600, GPU, 470, 900]], mix=self.PAIRS)
         assert cluster.gains(cluster.ask(1, 470)).device.tolist() == [2]
-        assert cluster.gains(cluster.ask(1, 530)).device.tolist() == [1]
+        assert cluster.gains(cluster.ask(1, 530)).device.tolist() == [0]
 
     def test_whole_devices_name_no_device(self) -> None:
         cluster = Cluster([[GPU, GPU]], mix=[one_gpu(470)])
@@ -113,12 +121,9 @@ class TestStranding:
 
     def test_where_nobody_asks_for_cpu_nothing_is_stranded(self) -> None:
         mix = [MixEntry(10, 0, 0, 1, 500)]
-        cluster = Cluster([[500], [GPU]], mix=mix, cpu=[1, 1])
-        without = Cluster([[500], [GPU]], mix=mix, cpu=[0, 0]) if cluster.cpu.any() else cluster
-        assert (
-            cluster.gains(cluster.ask(1, 500, cpu=0)).gain.tolist()
-            == without.gains(without.ask(1, 500, cpu=0)).gain.tolist()
-        )
+        rich, poor = (Cluster([[500], [GPU]], mix=mix, cpu=cpu) for cpu in ([PLENTY_CPU] * 2, [0, 0]))
+        gains = [cluster.gains(cluster.ask(1, 500, cpu=0)).gain.tolist() for cluster in (rich, poor)]
+        assert gains[0] == gains[1]
 
 
 class TestBlocks:

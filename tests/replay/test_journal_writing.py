@@ -151,6 +151,13 @@ def test_starting_again_and_again_without_a_cycle_leaves_one_segment(tmp_path: P
     assert names_in(tmp_path) == [0]
 
 
+def test_a_replaced_segment_is_not_counted_twice_by_retention(tmp_path: Path) -> None:
+    write_journal(tmp_path, 5)  # the segment that begins with cycle 5 holds no cycle yet
+    written = write_journal(tmp_path, 5, JournalSettings(rotate_cycles=5, keep_bytes=None, keep_segments=2))
+    assert names_in(tmp_path) == [5, 10]
+    assert cycles_in(tmp_path) == written
+
+
 def test_only_one_writer_per_folder(tmp_path: Path) -> None:
     one, two = Recording(tmp_path), Recording(tmp_path)
     one.start()

@@ -15,7 +15,7 @@ from optimus.api.errors import FileError, SetAside
 from optimus.cli.scenario_tables import print_queues, print_workloads
 from optimus.cli.showing import Printer
 from optimus.drivers.sim.outcome import CycleTold, Outcome
-from optimus.drivers.sim.wording import count, fold, short, shorten
+from optimus.drivers.sim.wording import count, fold, fold_counted, short, shorten
 from optimus.model.reasons import Code
 
 VERBS = {
@@ -101,17 +101,23 @@ def _print_cycles(printer: Printer, cycles: Sequence[CycleTold], *, wide: bool) 
     _print_quiet(printer, quiet)
 
 
+def cycle_lines(cycle: CycleTold, known: dict[str, str]) -> list[tuple[Text, Text, Text]]:
+    """Verb, whom, what; `known` is what those that wait were told after the cycle before."""
+    return [_styled(line) for line in _lines(cycle, known, wide=False)]
+
+
+def _styled(line: Told) -> tuple[Text, Text, Text]:
+    verb, style, whom, text = line
+    return Text(verb, style=style), Text(whom, style="bold"), Text(text)
+
+
 def _print_cycle(printer: Printer, cycle: CycleTold, lines: list[Told], widths: Sequence[int]) -> None:
     printer.line()
     head = Text(f"cycle {cycle.number}", style="bold") + Text(f"  {cycle.clock}", style="bold cyan")
     printer.columns([(head, Text(cycle.note.strip(), style="italic"))])
     if not lines:
         printer.line(Text("  nothing to do", style="dim"))
-    printer.columns(
-        [(Text(verb, style=style), Text(whom, style="bold"), text) for verb, style, whom, text in lines],
-        indent=2,
-        least=widths,
-    )
+    printer.columns([_styled(line) for line in lines], indent=2, least=widths)
 
 
 def _print_quiet(printer: Printer, cycles: list[CycleTold]) -> None:
@@ -157,8 +163,7 @@ def _folded(lines: Iterable[Told]) -> Iterator[Told]:
     for verb, style, whom, text in lines:
         groups.setdefault((verb, style, text), []).append(short(whom))
     for (verb, style, text), names in groups.items():
-        number = f" ({len(names)})" if len(names) > 2 else ""
-        yield verb, style, fold(names) + number, text
+        yield verb, style, fold_counted(names), text
 
 
 # -- verdict ----------------------------------------------------------------------------------------------------
@@ -184,7 +189,9 @@ def _verdict(outcome: Outcome) -> Text:
         return Text(f"✗ {count(wrong, 'error')} in the file", style="bold red")
     if not outcome.checked:
         return Text("✓ played; the file expects nothing", style="green")
-    return Text(f"✓ {count(outcome.checked, 'expectation')} {'holds' if outcome.checked == 1 else 'hold'}", "bold green")
+    return Text(
+        f"✓ {count(outcome.checked, 'expectation')} {'holds' if outcome.checked == 1 else 'hold'}", "bold green"
+    )
 
 
 def _verb(number: int) -> str:

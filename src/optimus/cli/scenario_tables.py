@@ -8,7 +8,7 @@ from rich.text import Text
 
 from optimus.cli.showing import Printer
 from optimus.drivers.sim.outcome import Outcome, QueueTold, ReplicaTold, WorkloadTold
-from optimus.drivers.sim.wording import count, fold, list_devices, natural, short, shorten
+from optimus.drivers.sim.wording import count, fold, fold_counted, list_devices, natural, short, shorten
 from optimus.model.units import format_resource
 
 STYLES = {
@@ -31,7 +31,7 @@ def print_workloads(printer: Printer, outcome: Outcome, *, wide: bool) -> None:
     rows = []
     for group in _alike(outcome.workloads, wide=wide):
         first = group[0]
-        name = fold(short(workload.name) for workload in group) + (f" ({len(group)})" if len(group) > 2 else "")
+        name = fold_counted([short(workload.name) for workload in group])
         row: list[Text | str] = [Text(name, style="bold"), first.queue]
         if wide:
             row += [first.workload_class, str(first.priority)]

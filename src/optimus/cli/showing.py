@@ -30,7 +30,10 @@ class Format(StrEnum):
 
 
 FormatOption = Annotated[
-    Format, typer.Option("-o", "--output", help="table and wide are for people, json and yaml for programs.")
+    Format,
+    typer.Option(
+        "-o", "--output", envvar="OPTIMUS_OUTPUT", help="table and wide are for people, json and yaml for programs."
+    ),
 ]
 
 
@@ -85,7 +88,7 @@ class Printer:
             return
         if header:
             cells.insert(0, [Text(name, style="dim") for name in header])
-        widths = [max(cell.cell_len for cell in column) for column in zip(*cells, strict=True)][:-1]
+        *widths, last = [max(cell.cell_len for cell in column) for column in zip(*cells, strict=True)]
         widths = [max(width, wanted) for width, wanted in zip_longest(widths, least[: len(widths)], fillvalue=0)]
         offset = indent + sum(widths) + GAP * len(widths)
         for row in cells:
@@ -96,7 +99,8 @@ class Printer:
             if self.width is not None and self.width - offset < NARROWEST:
                 self._below(start, row[-1], indent)
                 continue
-            first, *others = self._wrapped(row[-1], offset) or [Text()]
+            end = Text(" " * (last - row[-1].cell_len)) + row[-1] if len(widths) in right else row[-1]
+            first, *others = self._wrapped(end, offset) or [Text()]
             self._print(start + first)
             for other in others:
                 self._print(Text(" " * offset) + other)

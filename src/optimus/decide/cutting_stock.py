@@ -60,8 +60,7 @@ def share_prices(demand: Mapping[int, float]) -> Floats:
     devices: Floats = wanted / per_device
     price_of = np.full(GAP_STEPS + 1, -np.inf)
     for _ in range(_MAX_PIVOTS):
-        prices = inverse.sum(axis=0)
-        price_of[sizes] = prices
+        price_of[sizes] = inverse.sum(axis=0)
         values, first = _fill(price_of)
         if values[GAP_STEPS] <= 1.0 + _TOLERANCE:
             break
@@ -73,7 +72,8 @@ def share_prices(demand: Mapping[int, float]) -> Floats:
         row, amount = inverse[leaving] / (step[leaving] + 1.0), max(float(ratio[leaving]), 0.0)
         inverse -= np.multiply.outer(step, row)
         devices = np.maximum(devices - step * amount, 0.0)
-    return np.maximum(prices, 0.0)
+    prices: Floats = np.maximum(inverse.sum(axis=0), 0.0)
+    return prices
 
 
 def _fill(prices: Floats) -> tuple[Floats, NDArray[np.int64]]:

@@ -96,7 +96,7 @@ class Ledgerbook:
                 if row in world.table.elastic
                 else amount[i]
             )
-        extra = np.array([world.drafts[row].change for row in fresh], dtype=np.int64).reshape(
+        extra = np.array([world.held_amount(row) for row in fresh], dtype=np.int64).reshape(
             len(fresh), amount.shape[1]
         )
         extra_least = np.array([world.ask(row).least_amount(self._pool) for row in fresh], dtype=np.int64)

@@ -30,6 +30,8 @@ Ints = NDArray[np.int64]
 
 BEST_FILL_WEIGHT = 0.7 * 800
 RANDOM_FILL_WEIGHT = 0.3
+WHOLENESS_WEIGHT = 0.03
+"""Of gaps that the mix would use equally well, the smallest is filled: devices stay whole for what is to come."""
 PATIENCE = 0.01
 """Share of arrivals for which a gap stays open though nothing that fits has come."""
 STRANDING_BINS = 8
@@ -73,12 +75,14 @@ def learn(mix: Sequence[MixEntry], idle: Mapping[str, int], room: Room) -> Packi
 
 
 def gap_values(asked: Sequence[MixEntry]) -> tuple[float, ...]:
-    """Best fill says which combinations are efficient and has many ties; random fill breaks them."""
+    """Best fill says which combinations are efficient and has many ties; chance and wholeness break them."""
     sizes: defaultdict[int, float] = defaultdict(float)
     for entry in asked:
         sizes[_steps(entry.gpu_milli)] += entry.count * entry.gpu_count
     values = BEST_FILL_WEIGHT * best_fill_values(sizes) + RANDOM_FILL_WEIGHT * random_fill_milli(sizes)
-    return tuple(np.maximum.accumulate(values).tolist())
+    free = np.arange(GAP_STEPS + 1) * GAP_MILLI
+    values = np.maximum.accumulate(values) + WHOLENESS_WEIGHT * free * free / WHOLE_DEVICE_MILLI
+    return tuple(values.tolist())
 
 
 def random_fill_milli(sizes: Mapping[int, float]) -> NDArray[np.float64]:

@@ -84,7 +84,7 @@ class CompiledTables:
         free = np.arange(WHOLE_DEVICE_MILLI + 1)
         if tables.gap_value:
             gap: Floats = np.array(tables.gap_value)[free // GAP_MILLI]
-        else:  # nothing learned yet: keep devices whole
+        else:  # nothing learned yet: the fuller a device, the sooner it is filled up
             gap = free * free / WHOLE_DEVICE_MILLI
         self.gap = gap / QUANTUM_MILLI
         self.price: Floats = np.array([tables.model_price.get(model, 0.0) for model in models] + [0.0]) / QUANTUM_MILLI

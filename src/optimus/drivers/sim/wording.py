@@ -48,6 +48,12 @@ def fold(names: Iterable[str]) -> str:
     return ", ".join(pieces)
 
 
+def fold_counted(names: Sequence[str]) -> str:
+    """Folded, and how many they are where one cannot see it."""
+    folded = fold(names)
+    return f"{folded} ({len(names)})" if "…" in folded or " more" in folded else folded
+
+
 def _follows(first: str, second: str) -> bool:
     one, two = _NUMBERED.fullmatch(first), _NUMBERED.fullmatch(second)
     return bool(one and two and one[1] == two[1] and int(two[2]) == int(one[2]) + 1)
