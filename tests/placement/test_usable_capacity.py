@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from optimus.decide.packing import Room, idle_by_model, learn
+from optimus.decide.placement.block_table import BlockTable
 from optimus.decide.placement.usable import CHUNK, Ask, CompiledTables, Gains, best_devices, gain
-from optimus.model.packing import MixEntry, PackingTables
+from optimus.model.packing import Block, MixEntry, PackingTables
 
 GPU = 1000
 MODELS = ("A100", "T4", "V100")
@@ -146,6 +147,18 @@ class TestBlocks:
     def test_without_the_cpu_for_it_a_node_is_no_place_for_it(self) -> None:
         cluster = Cluster([[GPU] * 8, [GPU] * 8], mix=self.EIGHTS, cpu=[96_000, 63_000])
         assert cluster.best(cluster.ask(1, cpu=0)) == 1
+
+    def test_with_very_many_classes_a_place_may_count_late_but_never_early(self) -> None:
+        classes = [Block(2, 1000 + 37 * i, 2048 + 41 * i, (), 1.0 + i % 5) for i in range(150)]
+        table = BlockTable(classes, MODELS, 1.0)
+        chance = np.random.default_rng(3)
+        free, cpu, memory = chance.integers(0, 9, 200), chance.integers(0, 30_000, 200), chance.integers(0, 40_000, 200)
+        found = table.value(free.astype(np.float64), cpu, memory, np.zeros(200, dtype=np.int64))
+        exact = sum(
+            b.value * np.minimum(np.minimum(free // 2, cpu // b.cpu_milli), memory // b.memory_mib) for b in classes
+        )
+        assert (found <= exact + 1e-6).all()
+        assert (found >= 0.8 * exact - 40).all()
 
 
 class TestModels:

@@ -201,6 +201,24 @@ def test_records_out_of_order_are_damage(tmp_path: Path) -> None:
     assert flaw.message.startswith("Opened 10 where 5 belongs")
 
 
+def test_a_segment_cut_short_in_the_middle_of_the_journal_is_damage(tmp_path: Path) -> None:
+    write_journal(tmp_path, 12)
+    path = sorted(tmp_path.glob("*.journal"))[1]
+    path.write_bytes(path.read_bytes()[:-5])
+    flaw = next(item for item in read_all(tmp_path) if isinstance(item, Flaw))
+    assert (flaw.kind, "cycles 9 to 9 cannot be read" in flaw.message) == (FlawKind.DAMAGED, True)
+
+
+def test_a_segment_that_ends_between_its_first_two_records_is_torn(tmp_path: Path) -> None:
+    write_journal(tmp_path, 3, ONE_SEGMENT)
+    path = last_segment(tmp_path)
+    length = int.from_bytes(path.read_bytes()[4:8], "little")
+    path.write_bytes(path.read_bytes()[: HEADER_BYTES + length])
+    _opened, flaw = read_all(tmp_path)
+    assert isinstance(flaw, Flaw)
+    assert (flaw.kind, flaw.message) == (FlawKind.TORN, "the segment ends before its Keyframe")
+
+
 def test_a_missing_segment_is_a_gap(tmp_path: Path) -> None:
     write_journal(tmp_path, 12)
     sorted(tmp_path.glob("*.journal"))[1].unlink()

@@ -209,6 +209,17 @@ def test_nan_survives_where_it_may_occur(tmp_path: Path) -> None:
     assert observation.tables.gap_value[1] == 0.1 + 0.2
 
 
+def test_what_neither_encoding_can_hold_is_refused_at_once(tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    recording.start()
+    nan = TablesRefreshed(PackingTables(gap_value=(float("nan"),)))
+    with pytest.raises(JournalError, match="cannot be written down"):
+        recording.cycle((nan, NodeSeen(Node(name="a", memory_mib=2**90))))
+    recording.cycle()
+    recording.writer.close()
+    assert [cycle.sequence for cycle in cycles_in(tmp_path)] == [1]
+
+
 def test_recording_before_starting_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="start"):
         Recording(tmp_path).cycle()

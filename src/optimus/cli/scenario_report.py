@@ -29,7 +29,7 @@ VERBS = {
     "Reject": ("refused", "bold red"),
 }
 SAID_BY_ACTION = {str(Code.WAITING_FOR_ROOM), str(Code.STOPPING)}
-WIDEST_NAME = 24
+WIDEST_NAME = 16
 Told = tuple[str, str, str, str]
 """Verb, its style, whom it is about, what is said."""
 
@@ -150,7 +150,7 @@ def _lines(cycle: CycleTold, known: dict[str, str], *, wide: bool) -> Iterator[T
     if unchanged:
         yield ("waits", "dim", f"{unchanged} more", "as before")
     for condition in cycle.conditions:
-        yield ("condition", "red", condition.subject, f"{condition.code}: {condition.message}")
+        yield ("condition", "red", condition.code, f"{condition.subject}: {condition.message}")
     for problem in cycle.problems:
         yield ("not used", "red", "", problem)
     if not cycle.complete:

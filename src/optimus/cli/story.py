@@ -28,6 +28,8 @@ PER_LINE_SECONDS = 0.45
 AFTER_CYCLE_SECONDS = 1.0
 INTERRUPTED = 130
 PLAIN_WIDTH = 100
+LEAST_WIDTHS = (9, 8)
+"""Of verbs and names, so that most cycles line up."""
 
 Show = Callable[[list[Text]], None]
 """Replaces the picture."""
@@ -90,7 +92,7 @@ def _tell(printer: Printer, moment: Moment, lines: list[tuple[Text, Text, Text]]
     printer.line()
     printer.columns([(Text(moment.told.clock, style="bold cyan"), Text(moment.told.note.strip(), style="italic"))])
     _pause(BEFORE_LINES_SECONDS, paced)
-    widths = [max((line[i].cell_len for line in lines), default=0) for i in range(2)]
+    widths = [max([least, *(line[i].cell_len for line in lines)]) for i, least in enumerate(LEAST_WIDTHS)]
     for line in lines:
         printer.columns([line], indent=2, least=widths)
         _pause(PER_LINE_SECONDS, paced)

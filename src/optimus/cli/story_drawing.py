@@ -5,7 +5,7 @@ Owns: the blocks, their colours and letters; colour never says more than a lette
 Must not: play.
 
     gpu-1  S›R S›R S›R S›R  ·   ·   ·   ·      S is leaving, the room is kept for R; a dot is free
-    speech S ████▒▒▒▒▒▒▒▒    8 = 4 + 4 borrowed    █ inside its guarantee, ▒ borrowed, ░ guaranteed and idle
+    speech S ████▒▒▒▒   8 = 4 + 4 borrowed     █ inside its guarantee, ▒ borrowed, ░ guaranteed and idle
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ WIDEST_BAR = 32
 NUMBERS = 31
 """Columns for `16 = 4 + 12 borrowed, share 16`."""
 JOBS = 24
+LEGEND = " █ guaranteed  ▒ borrowed  ░ guaranteed but idle  S›V: S goes, V comes"
 
 
 class Picture:
@@ -37,7 +38,7 @@ class Picture:
 
     def draw(self, plan: Plan, width: int) -> list[Text]:
         """Lines that are no wider than `width`."""
-        lines = [*self._grid(), Text(), *self._queues(plan, width)]
+        lines = [*self._grid(), Text(), *self._queues(plan, width), Text(LEGEND, style="dim")]
         for line in lines:
             line.truncate(width, overflow="ellipsis")
         return lines

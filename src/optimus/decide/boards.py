@@ -93,7 +93,7 @@ class Board:
         """A copy of the coming room to try victims in; beside the reservations that `end_ms` outlasts."""
         shadows = [] if end_ms is None else self.outlasted(end_ms)
         if shadows:
-            return self._combined(self.coming, *(shadow.ledger for shadow in shadows))
+            return self._combined(self.coming, *(shadow.ledger for shadow in shadows)).copy()
         return self.promising.copy()
 
     def change(self, seating: Seating, sign: int, *, now: bool, shadows: list[Ledger]) -> None:

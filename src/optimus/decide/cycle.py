@@ -45,7 +45,7 @@ def decide(snapshot: Snapshot, policy: Policy, now_ms: int, seed: int = 0, budge
     refusals, hopefuls = _sort_out(world)
     for _ in range(world.budget.passes):
         before = world.script.version
-        hopefuls += _waiting_again(world)
+        hopefuls += _waiting_again(world, refusals)
         allocator.run(line_up(world, shares, [row for row in hopefuls if world.waits(row)]))
         grower.run()
         if world.script.version == before:
@@ -72,9 +72,15 @@ def _sort_out(world: World) -> tuple[dict[int, Reason], list[int]]:
     return refusals, hopefuls
 
 
-def _waiting_again(world: World) -> list[int]:
+def _waiting_again(world: World, refusals: dict[int, Reason]) -> list[int]:
     """Those that gave up held room in this very cycle and may be tried again."""
-    again = [row for row in world.requeued if standing_refusal(world, row) is None]
+    again = []
+    for row in dict.fromkeys(world.requeued):
+        refusal = standing_refusal(world, row)
+        if refusal is None:
+            again.append(row)
+        else:
+            refusals[row] = refusal
     world.requeued.clear()
     return again
 
@@ -109,7 +115,7 @@ def _held_back(world: World) -> dict[int, Reason]:
     rows = {int(r) for r in np.flatnonzero(idle & (columns.view("promised") + columns.view("releasing") > 0))}
     rows |= {row for row, draft in world.drafts.items() if draft.evicted or (draft.additions and draft.start is None)}
     reasons = {}
-    for row in rows:
+    for row in rows - world.ended:
         draft = world.drafts.get(row)
         promised = [s for s in world.slots_of(row) if world.slots.promised[s]]
         held = [s for s in world.slots_of(row) if not world.slots.promised[s]]

@@ -10,7 +10,7 @@ from optimus.decide.placement.shapes import NO_SHARE, Shape
 from optimus.decide.world import World
 from optimus.model.gangs import Part
 from optimus.model.pools import HOST_LEVEL, NVLINK_LEVEL
-from optimus.model.reasons import Code, Reason, reason
+from optimus.model.reasons import Code, Reason, counted, reason
 from optimus.model.units import format_gpu, format_resource
 
 
@@ -39,7 +39,7 @@ def why_never(world: World, ask: Ask, pool: int) -> Reason:
     possible = int(room.fits(ask.shape(pool, largest)).sum())
     needed = len(ask.signature.minimum[largest])
     where = _tightest_rule(ask.minimum)
-    asked = f"{needed} replicas with {_described(world, ask.shape(pool, largest))}"
+    asked = f"{counted(needed, 'replica')} with {_described(world, ask.shape(pool, largest))}"
     if where:
         return reason(Code.NEVER_FITS, asked=f"{asked} in one {where}", pool=name, possible=f"{possible} in all")
     return reason(Code.NEVER_FITS, asked=asked, pool=name, possible=possible)
@@ -89,10 +89,10 @@ def _no_node(world: World, shape: Shape, room: Room, pool: str) -> Reason:
         whole = (np.where(usable, room.gpus, 0) >= 1000).sum(axis=1)
         best, total = int(whole.max(initial=0)), int(whole.sum())
         if best >= shape.gpu_count:  # devices are there, CPU or memory is not
-            return reason(Code.NO_ROOM, pool=pool, asked=asked, best=f"{best} free GPUs but not the rest")
+            return reason(Code.NO_ROOM, pool=pool, asked=asked, best=f"{counted(best, 'free GPU')} but not the rest")
         if total >= shape.gpu_count and shape.gpu_count > 1:
-            return reason(Code.FRAGMENTED, free=f"{total} GPUs", pool=pool, asked=shape.gpu_count, best=best)
-        return reason(Code.NO_ROOM, pool=pool, asked=asked, best=f"{best} GPUs")
+            return reason(Code.FRAGMENTED, free=counted(total, "GPU"), pool=pool, asked=shape.gpu_count, best=best)
+        return reason(Code.NO_ROOM, pool=pool, asked=asked, best=counted(best, "GPU"))
     return reason(Code.NO_ROOM, pool=pool, asked=asked, best=f"{format_gpu(int(free.max(initial=0)))} of a GPU")
 
 
@@ -107,13 +107,13 @@ def _domain_too_full(ask: Ask, pool: int, room: Room, level: str, part: Part) ->
     domains = view.levels[where]
     inside = domains >= 0
     if not inside.any():
-        return reason(Code.DOMAIN_TOO_FULL, asked=f"{needed[role]} replicas", level=level, domain="none", best=0)
+        return reason(Code.DOMAIN_TOO_FULL, asked=counted(needed[role], "replica"), level=level, domain="none", best=0)
     sums = np.bincount(domains[inside], weights=fits[inside]).astype(np.int64)
     best = int(sums.argmax())
     room_for = min(int(sums[best]), needed[role] - 1) if level == NVLINK_LEVEL else int(sums[best])
     names = view.domain_names[where]
     return reason(
-        Code.DOMAIN_TOO_FULL, asked=f"{needed[role]} replicas", level=level, domain=names[best], best=room_for
+        Code.DOMAIN_TOO_FULL, asked=counted(needed[role], "replica"), level=level, domain=names[best], best=room_for
     )
 
 
@@ -130,7 +130,7 @@ def _described(world: World, shape: Shape) -> str:
             each = f"{format_gpu(request.gpu_milli)} GPU"
             parts.append(each if request.gpu_count == 1 else f"{request.gpu_count} x {each}")
         else:
-            parts.append(f"{request.gpu_count} GPU{'s' if request.gpu_count > 1 else ''}")
+            parts.append(counted(request.gpu_count, "GPU"))
     for column, amount in shape.needs:
         resource = world.snapshot.resources.names[column + 1]
         parts.append(f"{format_resource(resource, amount)} {resource}")
@@ -140,7 +140,7 @@ def _described(world: World, shape: Shape) -> str:
 def _free(world: World, shape: Shape, room: Room) -> str:
     if shape.gpu_count:
         usable = (shape.share < NO_SHARE) & shape.allowed[:, None]
-        return f"{format_gpu(int(np.where(usable, np.maximum(room.gpus, 0), 0).sum()))} GPUs"
+        return counted(format_gpu(int(np.where(usable, np.maximum(room.gpus, 0), 0).sum())), "GPU")
     column = shape.needs[0][0] if shape.needs else 0
     resource = world.snapshot.resources.names[column + 1]
     total = int(np.where(shape.allowed, np.maximum(room.scalars[:, column], 0), 0).sum())

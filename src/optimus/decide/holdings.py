@@ -28,6 +28,7 @@ class Place:
     scalars: Ints
     devices: tuple[int, ...]
     milli: int
+    activity_milli: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +47,9 @@ class Holdings:
     cost: Ints
     """Of taking it out whole."""
     fresh: Bools
-    """Started, or promised its room, by this very plan: taking it out means not doing that."""
+    """Started by this very plan: taking it out means not starting it."""
+    promised: Bools
+    """Waits for room that others are leaving for it."""
 
 
 class Ledgerbook:
@@ -96,9 +99,7 @@ class Ledgerbook:
                 if row in world.table.elastic
                 else amount[i]
             )
-        extra = np.array([world.held_amount(row) for row in fresh], dtype=np.int64).reshape(
-            len(fresh), amount.shape[1]
-        )
+        extra = np.array([world.held_amount(row) for row in fresh], dtype=np.int64).reshape(len(fresh), amount.shape[1])
         extra_least = np.array([world.ask(row).least_amount(self._pool) for row in fresh], dtype=np.int64)
         extra_least = np.minimum(extra_least.reshape(extra.shape), extra)
         at = np.array([row for i, row in enumerate(self._rows) if keep[i]] + fresh, dtype=np.int64)
@@ -114,6 +115,18 @@ class Ledgerbook:
             least=np.concatenate([least[keep], extra_least]),
             cost=np.concatenate([self._cost[keep], np.zeros(len(fresh), dtype=np.int64)]),
             fresh=np.arange(len(at)) >= len(at) - len(fresh),
+            promised=np.array([self._is_promised(int(row)) for row in at], dtype=np.bool_),
+        )
+
+    def _is_promised(self, row: int) -> bool:
+        draft = self._world.drafts.get(row)
+        if draft is None:
+            return bool(self._world.columns.promised[row] > 0)
+        if any(addition.promised for addition in draft.additions):
+            return True
+        left = int(self._world.columns.promised[row]) - len(draft.kept)
+        return left > 0 and any(
+            self._world.slots.promised[s] and s not in draft.kept for s in self._world.slots_of(row)
         )
 
 
@@ -154,11 +167,14 @@ def _costs(world: World, rows: Ints, amount: Ints) -> Ints:
 def places_of(world: World, row: int, slots: list[int] | None = None) -> list[Place]:
     """What comes free when these slots stop (all of the workload's when none are given)."""
     draft = world.drafts.get(row)
+    chains = world.signature(row).chains
     places = []
     for slot in world.slots_of(row) if slots is None else slots:
         node = int(world.node_index[world.slots.node[slot]])
         amount = world.slots.amount[slot]
-        places.append(Place(node, amount[1:], world.snapshot.slots.devices[slot], int(world.slots.milli[slot])))
+        activity = chains[int(world.slots.role[slot])].role.request.activity_milli
+        devices = world.snapshot.slots.devices[slot]
+        places.append(Place(node, amount[1:], devices, int(world.slots.milli[slot]), activity))
     if slots is None and draft is not None:
         for addition in draft.additions:
             places.extend(seating_places(addition.seating))
@@ -167,7 +183,7 @@ def places_of(world: World, row: int, slots: list[int] | None = None) -> list[Pl
 
 def seating_places(seating: Seating) -> list[Place]:
     return [
-        Place(node, seats.shape.scalars, devices, milli)
+        Place(node, seats.shape.scalars, devices, milli, seats.shape.activity_milli)
         for seats in seating.seats
         for node, devices, milli in zip(seats.nodes, seats.devices, seats.milli, strict=True)
     ]

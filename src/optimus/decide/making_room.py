@@ -247,15 +247,21 @@ class RoomSearch:
         if not self._fits(kept):
             bundle.free(self._room, len(chosen), -1)
             return None
-        for unit in sorted(chosen, key=_worth, reverse=True):
-            if any(other.after is unit for other in kept):
-                continue
-            self._free([unit], -1)
-            rest = [u for u in kept if u is not unit]
-            if self._fits(rest):
-                kept = rest
-            else:
-                self._free([unit], 1)
+        needed: set[int] = set()
+        while True:  # a step can be put back only after the steps that build on it: look again as long as that helps
+            before = len(kept)
+            for unit in sorted(kept, key=_worth, reverse=True):
+                if id(unit) in needed or any(other.after is unit for other in kept):
+                    continue
+                self._free([unit], -1)
+                rest = [u for u in kept if u is not unit]
+                if self._fits(rest):
+                    kept = rest
+                else:
+                    self._free([unit], 1)
+                    needed.add(id(unit))
+            if len(kept) == before:
+                break
         self._free(kept, -1)
         return kept
 
@@ -305,12 +311,12 @@ class RoomSearch:
     def _free(self, units: list[Unit], sign: int) -> None:
         for unit in units:
             for place in unit.places:
-                self._room.take(place.node, -sign * place.scalars, place.devices, -sign * place.milli)
+                self._room.take(place.node, place.scalars, place.devices, place.milli, place.activity_milli, -sign)
 
     def _occupy(self, seating: Seating) -> None:
         for seats in seating.seats:
             for node, devices, milli in zip(seats.nodes, seats.devices, seats.milli, strict=True):
-                self._room.take(node, seats.shape.scalars, devices, milli)
+                self._room.take(node, seats.shape.scalars, devices, milli, seats.shape.activity_milli, 1)
 
 
 class Bundle:
@@ -326,6 +332,7 @@ class Bundle:
         self._device_nodes = np.array([p.node for p in places for _ in p.devices], dtype=np.int64)
         self._devices = np.array([device for p in places for device in p.devices], dtype=np.int64)
         self._milli = np.array([p.milli for p in places for _ in p.devices], dtype=np.int64)
+        self._activity = np.array([p.activity_milli for p in places for _ in p.devices], dtype=np.int64)
 
     def free(self, room: Room, count: int, sign: int) -> None:
         end, device_end = int(self._place_end[count - 1]), int(self._device_end[count - 1])
@@ -333,6 +340,8 @@ class Bundle:
         np.add.at(room.scalars, nodes, sign * self._scalars[:end])
         at = (self._device_nodes[:device_end], self._devices[:device_end])
         np.add.at(room.gpus, at, sign * self._milli[:device_end])
+        if self._activity.any():
+            np.subtract.at(room.activity, at, sign * self._activity[:device_end])
         room.touched(np.unique(nodes))
 
 

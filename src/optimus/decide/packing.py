@@ -139,13 +139,14 @@ def blocks(asked: Sequence[MixEntry], idle_milli: int, room: Room) -> tuple[Bloc
     """Value of every place for a class of multi-GPU replicas: high where places are few against what may come."""
     whole = [e for e in asked if e.gpu_count > 1 and e.gpu_milli >= WHOLE_DEVICE_MILLI]
     total_demand = sum(_demand(e) for e in asked)
+    free = {models: _free_devices(models, room) for models in {e.models for e in whole}}
     found = []
     for entry in whole:
         k = entry.gpu_count
         larger_demand = sum(_demand(e) for e in whole if e.gpu_count >= k)
         expected = larger_demand / total_demand * idle_milli / (WHOLE_DEVICE_MILLI * k)
         needed = expected + SAFETY_DEVIATIONS * sqrt(expected)
-        available = places(entry, room)
+        available = _places(entry, free[entry.models], room)
         scarcity = min(MOST_SCARCE, needed / available) if available else MOST_SCARCE
         share = entry.count / sum(e.count for e in whole if e.gpu_count == k)
         value = BLOCK_WEIGHT * scarcity**BLOCK_EXPONENT * WHOLE_DEVICE_MILLI * k * share
@@ -153,12 +154,18 @@ def blocks(asked: Sequence[MixEntry], idle_milli: int, room: Room) -> tuple[Bloc
     return tuple(found)
 
 
-def places(entry: MixEntry, room: Room) -> int:
-    """How many replicas of the class would fit on fully free devices."""
+def _free_devices(models: tuple[str, ...], room: Room) -> Ints:
+    """By node: fully free devices of the models; of any if none is named."""
     free = room.gpus >= WHOLE_DEVICE_MILLI
-    if entry.models:
-        free &= np.isin(room.device_model, [i for i, name in enumerate(room.models) if name in entry.models])
-    fit = free.sum(axis=1) // entry.gpu_count
+    if models:
+        free &= np.isin(room.device_model, [i for i, name in enumerate(room.models) if name in models])
+    counts: Ints = free.sum(axis=1)
+    return counts
+
+
+def _places(entry: MixEntry, free: Ints, room: Room) -> int:
+    """How many replicas of the class would fit on the free devices, with the CPU and memory beside them."""
+    fit = free // entry.gpu_count
     if entry.cpu_milli:
         fit = np.minimum(fit, room.cpu // entry.cpu_milli)
     if entry.memory_mib:

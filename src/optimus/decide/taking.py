@@ -19,7 +19,7 @@ from optimus.decide.shares import Shares
 from optimus.decide.victims import OWN_QUEUE, HoldingsCache, Unit, candidates
 from optimus.decide.world import NEVER_TAKEN, World
 from optimus.model.gangs import Part
-from optimus.model.reasons import Code, Reason, reason
+from optimus.model.reasons import Code, Reason, counted, reason
 from optimus.state.arrays import Bools, Ints
 from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
 from optimus.state.workload_table import size_milli
@@ -194,7 +194,7 @@ class Taker:
         leaving = []
         grace = 0
         for victim, slots in shrunk.items():
-            cause = reason(Code.SHRUNK, replicas=len(slots), beneficiary=asker.id)
+            cause = reason(Code.SHRUNK, replicas=counted(len(slots), "replica"), beneficiary=asker.id)
             world.shrink(victim, slots, cause, asker.id)
             leaving.append(victim)
         for victim, unit in whole.items():

@@ -1,7 +1,7 @@
 """Turns: which queue is next, while shares in use change with every turn.
 
-Among siblings: queues below their share first, then by rank, then by the share they would have after their next
-workload, then by age and name. Two equal queues take turns; they do not go one after the other. The tree is walked
+Among siblings: queues that stay inside their guarantee with their next workload first, then those below their share,
+then by rank, then by the share they would have after their next workload, then by age and name. Two equal queues take turns; they do not go one after the other. The tree is walked
 from the top: the best child of the best child … owns the next turn.
 """
 
@@ -15,7 +15,7 @@ from optimus.state.arrays import Ints
 from optimus.state.queue_tree import ROOT
 
 RATIO = 1_000_000
-Key = tuple[int, int, int, int, str]
+Key = tuple[bool, bool, int, int, int, str]
 Need = Callable[[int], tuple[int, Ints]]
 """Workload row -> the pool it is counted in and the amount of its next step."""
 
@@ -52,6 +52,8 @@ class Turns:
             if not self._heaps[queue]:
                 return None
             queue = self._heaps[queue][0][1]
+        if queue == ROOT:
+            return None  # there is no queue at all
         self._current = queue
         return self._lines[queue][-1]
 
@@ -82,10 +84,12 @@ class Turns:
         used = self._world.used_coming[queue, pool]
         due = self._lending[queue, pool]
         columns = self._world.ordering_columns(amount)
-        below = any(used[c] < due[c] for c in columns)
+        guarantee = self._world.tree.guarantee[queue, pool]
+        beyond = any(used[c] + amount[c] > guarantee[c] for c in columns)
+        above = all(used[c] >= due[c] for c in columns)
         ratio = max((int(used[c]) + int(amount[c])) * RATIO // max(int(due[c]), 1) for c in columns)
         entry = self._world.tree.queues[queue]
-        return (0 if below else 1, entry.rank, ratio, entry.created_ms, entry.name)
+        return (beyond, above, entry.rank, ratio, entry.created_ms, entry.name)
 
 
 class RoundTurns(Turns):

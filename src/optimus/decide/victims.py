@@ -4,7 +4,8 @@
     ->  newer  ->  smaller  ->  name
 
 Protected: work that may never be preempted, minimums that are kept, work inside a guarantee (from other queues),
-and work that has not run for its queue's minimum time yet.
+work that has not run for its queue's minimum time yet, and work whose promised room is not free yet: others left for
+it, and nobody slips in between.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def candidates(
     has_surplus = (holdings.amount != holdings.least).any(axis=1) & (holdings.kind != NEVER_TAKEN)
     lower = holdings.priority < int(world.columns.priority[row])
     may_be_asked = (side >= 0) | (own & (has_surplus | lower))
-    may_be_asked &= holdings.rows != row
+    may_be_asked &= (holdings.rows != row) & ~holdings.promised
     if not may_be_asked.any():
         return []
     inside_minimum, inside_surplus = cache.inside(pool)
@@ -293,13 +294,11 @@ def _steps_before(unit: Unit) -> int:
 
 
 def with_steps_before(units: list[Unit]) -> list[Unit]:
-    """With every surplus step that must go before one of them; a whole workload needs no steps of its own."""
-    whole = {unit.row for unit in units if unit.whole}
+    """With every surplus step that must go before one of them."""
     found: dict[int, Unit] = {}
     for unit in units:
         each: Unit | None = unit
         while each is not None:
-            if each.whole or each.row not in whole:
-                found.setdefault(id(each), each)
+            found.setdefault(id(each), each)
             each = each.after
     return list(found.values())

@@ -52,6 +52,8 @@ class World:
         self.used_coming = snapshot.used_coming.copy()
         self.tries = Tries(budget.trial_fits)
         self.drafts: dict[int, Draft] = {}
+        self.ended: set[int] = set()
+        """Workloads that are evicted for good."""
         self.requeued: list[int] = []
         """Workloads that only held room and gave it up: they wait again at once."""
         self.lowest_started: dict[int, int] = {}
@@ -237,6 +239,8 @@ class World:
         runs = any(int(self.slots.phase[slot]) in (Phase.BINDING, Phase.RUNNING) for slot in slots)
         draft.evicted = moved or final or runs or bool(self.table.leaving[row])
         draft.if_not_moved = if_not_moved
+        if final:
+            self.ended.add(row)
         if not draft.evicted:
             self.requeued.append(row)
         spec = self.spec(row)
@@ -356,7 +360,13 @@ class World:
         draft = self.draft(int(self.slots.workload[slot]))
         draft.change -= self.slots.amount[slot]
         real = not self.slots.promised[slot] or slot in draft.kept
-        self._change_slot(slot, -1, now=int(self.slots.phase[slot]) == Phase.HELD and real, coming=True)
+        held = int(self.slots.phase[slot]) == Phase.HELD
+        self._change_slot(slot, -1, now=held and real, coming=True)
+        role = self.signature(int(self.slots.workload[slot])).chains[int(self.slots.role[slot])].role
+        if held and role.request.activity_milli:  # nothing runs there: its neighbours are rid of it at once
+            node = int(self.node_index[self.slots.node[slot]])
+            activity = self.boards[self.pool_of_slot(slot)].activity
+            activity[node, list(self.snapshot.slots.devices[slot])] -= role.request.activity_milli
 
     def _change_slot(self, slot: int, sign: int, *, now: bool, coming: bool) -> None:
         pool = self.pool_of_slot(slot)

@@ -93,7 +93,7 @@ SENTENCES: dict[Code, str] = {
     Code.RECLAIMED: "taken back for {beneficiary} of queue {queue}, which is inside its {entitlement}",
     Code.PREEMPTED: "gave way to {beneficiary} of higher priority {priority} in the same queue",
     Code.MOVED: "moved so that {beneficiary} can start; it continues elsewhere",
-    Code.SHRUNK: "gave {replicas} replicas above its minimum to {beneficiary}",
+    Code.SHRUNK: "gave {replicas} above its minimum to {beneficiary}",
     Code.BELOW_MINIMUM: "{running} of at least {minimum} replicas left, no replacement in time; restarted as a whole",
     Code.RAN_TOO_LONG: "ran longer than the {allowed} it may",
     Code.IDLE: "used no GPU for {idle}; queue {queue} allows {allowed}",
@@ -115,6 +115,11 @@ class Reason(Struct, frozen=True):
 
     def text(self) -> str:
         return SENTENCES[self.code].format_map(self.facts)
+
+
+def counted(number: int | str, noun: str) -> str:
+    """`1 replica`, `3 replicas`, `0.5 GPUs`."""
+    return f"{number} {noun}" if str(number) == "1" else f"{number} {noun}s"
 
 
 def reason(code: Code, **facts: Fact) -> Reason:

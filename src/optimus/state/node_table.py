@@ -58,6 +58,8 @@ class NodeTable:
             getattr(columns, name)[row] = -1
         columns.gpu_memory[row] = 0
         for device in node.devices:
+            if device.mig:
+                continue  # its instances are accelerators; as a GPU it is not there
             columns.gpu_model[row, device.index] = self.resources.model(device.model)
             columns.gpu_memory[row, device.index] = device.memory_mib
             columns.nvlink_group[row, device.index] = device.nvlink_group

@@ -8,6 +8,7 @@ see that deciding leaves it alone.
 """
 
 from optimus.testing.body import Cycle, PretendBody
+from optimus.testing.examining import examine, live
 from optimus.testing.invariants import INVARIANTS, Violation, check_cycle, check_world
 from optimus.testing.ledger import Ledger
 from optimus.testing.worlds import World, random_world
@@ -21,5 +22,7 @@ __all__ = [
     "World",
     "check_cycle",
     "check_world",
+    "examine",
+    "live",
     "random_world",
 ]

@@ -66,7 +66,9 @@ class Record:
     started_ms: int | None = None
     """This attempt: when its minimum first ran."""
     lost_ms: int | None = None
-    """Since when it has been below its minimum."""
+    """Since when what it has (held or running) has been below its minimum."""
+    short_ms: int | None = None
+    """The same, but a replacement counts only once it runs."""
     ran_ms: int = 0
     runs_since_ms: int | None = None
     retry_at_ms: int = 0
@@ -253,7 +255,7 @@ class Ledger:
             case Evict():
                 self._stop(record, list(record.live), now_ms)
                 record.ended = record.ended or action.final
-                record.started_ms = record.lost_ms = None
+                record.started_ms = record.lost_ms = record.short_ms = None
             case Reject():
                 record.ended = True
         self._settle(record, now_ms)
@@ -295,11 +297,14 @@ class Ledger:
             record.runs_since_ms = None
         present = record.present()
         if not present:
-            record.started_ms = record.lost_ms = None
+            record.started_ms = record.lost_ms = record.short_ms = None
         elif meets_minimum(record.spec.gang, present):
             record.lost_ms = None
-        elif record.lost_ms is None:
-            record.lost_ms = now_ms
+            if meets_minimum(record.spec.gang, _running(record)):
+                record.short_ms = None
+        else:
+            record.lost_ms = now_ms if record.lost_ms is None else record.lost_ms
+            record.short_ms = now_ms if record.short_ms is None else record.short_ms
         if record.ended and not record.live and not record.leaving:
             self.records.pop(record.spec.id, None)
 

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 MAX_DEVICES = 16
 """Free devices beyond this many on one node add no value."""
-MAX_THRESHOLDS = 96
+MAX_THRESHOLDS = 64
 
 
 class BlockTable:

@@ -13,7 +13,9 @@ GapValues = Sequence[int]
 """Value of a device with 0, 10, 20 … 1000 thousandths left, in thousandths."""
 
 
-def pick_whole(free: Sequence[bool], group: Sequence[int], numa: Sequence[int], count: int, replicas: int) -> list[tuple[int, ...]]:
+def pick_whole(
+    free: Sequence[bool], group: Sequence[int], numa: Sequence[int], count: int, replicas: int
+) -> list[tuple[int, ...]]:
     """Whole devices for several replicas of `count` devices each; the caller has checked that they fit by number."""
     available = [d for d, is_free in enumerate(free) if is_free]
     if count == 1:
@@ -63,7 +65,8 @@ def pick_shares(
         able = [
             d
             for d in range(len(left))
-            if left[d] >= share[d] and not (limit and shape.activity_milli and activity[d] + shape.activity_milli > limit)
+            if left[d] >= share[d]
+            and not (limit and shape.activity_milli and activity[d] + shape.activity_milli > limit)
         ]
         if len(able) < shape.gpu_count:
             return None

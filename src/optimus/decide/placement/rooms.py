@@ -41,17 +41,20 @@ class Room:
 
     def copy(self) -> Room:
         """A room of its own to try things in."""
-        return Room(self.view, self.scalars.copy(), self.gpus.copy(), self.activity, self._score)
+        return Room(self.view, self.scalars.copy(), self.gpus.copy(), self.activity.copy(), self._score)
 
     def touched(self, nodes: Sequence[int] | Ints) -> None:
         """Tell the rows that these nodes have changed."""
         self._log.extend(int(n) for n in nodes)
 
-    def take(self, node: int, scalars: Ints, devices: Sequence[int], milli: int) -> None:
-        """Negative amounts give back."""
-        self.scalars[node] -= scalars
+    def take(
+        self, node: int, scalars: Ints, devices: Sequence[int], milli: int, activity_milli: int, sign: int
+    ) -> None:
+        """One replica takes its place (+1) or gives it back (-1)."""
+        self.scalars[node] -= sign * scalars
         for device in devices:
-            self.gpus[node, device] -= milli
+            self.gpus[node, device] -= sign * milli
+            self.activity[node, device] += sign * activity_milli
         self._log.append(node)
 
     def fits(self, shape: Shape) -> Ints:

@@ -263,13 +263,8 @@ class Seater:
     # -- undo -------------------------------------------------------------------------------------------------
 
     def _apply(self, seats: Seats, sign: int) -> None:
-        room = self.room
-        scalars = sign * seats.shape.scalars
         for node, devices, milli in zip(seats.nodes, seats.devices, seats.milli, strict=True):
-            room.scalars[node] -= scalars
-            for device in devices:
-                room.gpus[node, device] -= sign * milli
-        room.touched(seats.nodes)
+            self.room.take(node, seats.shape.scalars, devices, milli, seats.shape.activity_milli, sign)
 
     def _undo(self, out: Seating, mark: int) -> None:
         while len(out.seats) > mark:

@@ -22,7 +22,7 @@ def whole_gangs(cycle: Cycle) -> list[str]:
     for action in cycle.plan.actions:
         if isinstance(action, Start | Grow | Hold):
             found += _placements(cycle, action)
-        if isinstance(action, Start | Grow | Hold | Shrink | Drop):
+        if isinstance(action, Start | Grow | Hold | Shrink):
             found += _shape(cycle, action.workload)
     found += _stragglers(cycle)
     return list(dict.fromkeys(found))

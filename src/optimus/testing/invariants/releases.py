@@ -62,10 +62,10 @@ def _stop(cycle: Cycle, tree: Tree, record: Record, action: Evict | Shrink) -> s
     if code is Code.LIMIT_LOWERED:
         return _limit(cycle, tree, record, action)
     if code is Code.BELOW_MINIMUM:
-        if record.lost_ms is None or meets_minimum(record.spec.gang, record.present()):
+        if record.short_ms is None or meets_minimum(record.spec.gang, record.present()):
             return "it has its minimum"
         grace = record.spec.loss_grace_ms if record.spec.on_loss is OnLoss.REPLACE else 0
-        return None if cycle.now_ms - record.lost_ms >= grace else "its grace is not over"
+        return None if cycle.now_ms - record.short_ms >= grace else "its grace is not over"
     if code in (Code.SUSPENDED, Code.QUEUE_DRAINING, *FINAL):
         true_code = must_stop(cycle, tree, record)
         return None if true_code is code else f"what is true is {true_code}"

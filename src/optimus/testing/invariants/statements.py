@@ -114,6 +114,7 @@ def _leaving(ledger: Ledger, victim: Evict | Shrink, spared: Evict | Shrink) -> 
         return going
     if isinstance(victim, Evict):
         return _surplus(record) if is_single_role(record.spec.gang) else []
+    going.sort(reverse=True)  # steps down begin at the highest ordinal
     return going[: len(going) - _last_step(record, victim)]
 
 

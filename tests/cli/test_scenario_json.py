@@ -1,0 +1,93 @@
+"""The record that programs read: its fields are a promise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from optimus.drivers.sim.outcome import Outcomes
+from tests.cli.terminal import ROOT, optimus
+
+STORY = ROOT / "examples" / "01-scenario-lend-and-take-back" / "story.yaml"
+
+FIELDS = {
+    "": "version ok scenarios",
+    "scenarios": "name description files policy ok crash cycles workloads queues checked failures errors setAside",
+    "scenarios.cycles": "number clock atMs note events actions waiting conditions problems complete unreached",
+    "scenarios.cycles.events": "kind subject text",
+    "scenarios.cycles.actions": "kind workload text cause beneficiary replicas",
+    "scenarios.cycles.actions.replicas": "role ordinal node devices devicesKnown gpuMilli phase",
+    "scenarios.cycles.actions.cause": "code text facts",
+    "scenarios.cycles.waiting": "workload reason reservation",
+    "scenarios.cycles.waiting.reason": "code text facts",
+    "scenarios.workloads": "name queue workloadClass priority state pool replicas reason cause reservation "
+    "started grown shrunk moved evicted happened",
+    "scenarios.workloads.replicas": "role ordinal node devices devicesKnown gpuMilli phase",
+    "scenarios.workloads.happened": "cycle clock kind replicas cause beneficiary",
+    "scenarios.queues": "queue parent pool resource guarantee limit share allocated demand",
+}
+
+
+def at(record: Any, path: str) -> list[dict[str, Any]]:
+    """All objects at a path, through lists."""
+    found = [record]
+    for key in path.split(".") if path else ():
+        found = [value for item in found if (value := item[key])]
+        found = [inner for value in found for inner in (value if isinstance(value, list) else [value])]
+    return found
+
+
+@pytest.fixture(scope="module")
+def record() -> Any:
+    return optimus("scenario", "run", STORY, "-o", "json").json()
+
+
+@pytest.mark.parametrize("path", FIELDS)
+def test_fields_stay(record: Any, path: str) -> None:
+    objects = at(record, path)
+    assert objects, f"nothing at {path}"
+    for found in objects:
+        assert set(found) == set(FIELDS[path].split())
+
+
+def test_it_reads_back_into_the_same_record(record: Any) -> None:
+    again = msgspec.to_builtins(msgspec.convert(record, Outcomes), str_keys=True)
+    assert again == record
+
+
+def test_it_tells_the_story(record: Any) -> None:
+    assert record["version"] == 1
+    told = record["scenarios"][0]
+    workloads = {workload["name"]: workload for workload in told["workloads"]}
+    tts = workloads["default/tts"]
+    assert tts["state"] == "running" and tts["started"] == [1, 4] and tts["evicted"] == [2]
+    evicted = next(event for event in tts["happened"] if event["kind"] == "evicted")
+    assert evicted["cause"]["code"] == "Reclaimed" and evicted["beneficiary"] == "default/detector"
+    assert evicted["cycle"] == 2 and evicted["clock"] == "13:00"
+    assert [replica["devices"] for replica in tts["replicas"]] == [[i] for i in range(8)]
+    assert {replica["node"] for replica in tts["replicas"]} == {"node-1"}
+    assert workloads["default/detector"]["state"] == "finished"
+    speech = next(queue for queue in told["queues"] if queue["queue"] == "speech")
+    assert (speech["guarantee"], speech["allocated"], speech["limit"]) == (8000, 16000, None)
+
+
+def test_failures_have_their_place(tmp_path: Path) -> None:
+    path = tmp_path / "story.yaml"
+    path.write_text("workloads: [{name: w, gpu: 1}]\nexpect: {workloads: {w: running}}\n", encoding="utf-8")
+    ran = optimus("scenario", "run", path, "-o", "json")
+    assert ran.code == 1
+    failure = ran.json()["scenarios"][0]["failures"][0]
+    assert (failure["path"], failure["line"], failure["column"], failure["cycle"]) == (str(path), 2, 25, 1)
+    assert failure["message"].startswith("expected running, is pending: ")
+
+
+def test_a_reservation_is_there_with_its_time_and_place() -> None:
+    path = ROOT / "examples" / "02-scenario-why-does-it-wait" / "story.yaml"
+    told = optimus("scenario", "run", path, "-o", "json").json()["scenarios"][0]
+    reserved = next(w for w in told["workloads"] if w["name"] == "default/next-in-line")
+    assert reserved["reason"]["code"] == "Reserved" and reserved["reason"]["facts"] == {"at": "12:20"}
+    assert set(reserved["reservation"]) == {"pool", "clock", "atMs", "nodes"}
+    assert reserved["reservation"]["clock"] == "12:20"
