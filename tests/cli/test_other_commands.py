@@ -63,7 +63,17 @@ def test_the_story_is_told_in_plain_text_without_a_terminal() -> None:
     ran = optimus("story")
     assert ran.code == 0, ran.out + ran.err
     assert "\x1b" not in ran.out
-    for word in ("starts", "shrinks", "grows", "evicted", "room held", "waits", "borrowed", "S›V", "would delay segment"):
+    for word in (
+        "starts",
+        "shrinks",
+        "grows",
+        "evicted",
+        "room held",
+        "waits",
+        "borrowed",
+        "S›V",
+        "would delay segment",
+    ):
         assert word in ran.out, word
 
 

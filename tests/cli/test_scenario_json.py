@@ -54,8 +54,8 @@ def test_fields_stay(record: Any, path: str) -> None:
 
 
 def test_it_reads_back_into_the_same_record(record: Any) -> None:
-    again = msgspec.to_builtins(msgspec.convert(record, Outcomes), str_keys=True)
-    assert again == record
+    again = msgspec.json.encode(msgspec.convert(record, Outcomes))
+    assert msgspec.json.decode(again) == record
 
 
 def test_it_tells_the_story(record: Any) -> None:

@@ -109,7 +109,9 @@ def test_whatever_way_a_slot_goes_nothing_is_left_of_it(phase: Phase, event: Eve
     assert not state.workloads.leaving[row]
     assert row in state.workloads.pending, "it wants its place again"
     counts = state.workloads.columns
-    assert [int(c[row]) for c in (counts.held, counts.promised, counts.releasing, counts.running, counts.rate)] == [0] * 5
+    assert [int(c[row]) for c in (counts.held, counts.promised, counts.releasing, counts.running, counts.rate)] == [
+        0
+    ] * 5
 
 
 def test_a_promise_counts_only_against_what_is_coming_until_it_is_kept() -> None:

@@ -20,8 +20,7 @@ from optimus.decide.durations import end_ms
 from optimus.decide.entitlements import is_guaranteed, is_inside_share
 from optimus.decide.explaining import why_never, why_no_room
 from optimus.decide.placement.rooms import Room
-from optimus.decide.placement.seating import Seating
-from optimus.decide.quotas import over_guarantee, over_limit
+from optimus.decide.quotas import breaks_rules, over_guarantee, over_limit
 from optimus.decide.reserving import reserve
 from optimus.decide.shares import Shares
 from optimus.decide.taking import Taker
@@ -29,7 +28,7 @@ from optimus.decide.turns import Turns
 from optimus.decide.world import World
 from optimus.model.plans import Reservation
 from optimus.model.reasons import Code, Reason, reason
-from optimus.model.units import format_clock_ms
+from optimus.model.units import format_moment_ms
 from optimus.state.arrays import Ints
 
 
@@ -114,7 +113,7 @@ class Allocator:
                 reservation = reserve(world, row, ask, pool)
                 if reservation is not None:
                     self.waiting.reservations.append(reservation)
-                    return reason(Code.RESERVED, at=format_clock_ms(reservation.at_ms))
+                    return reason(Code.RESERVED, at=format_moment_ms(reservation.at_ms, world.now_ms))
         return self._refuse(key, refusals[pools[0]])
 
     def _refuse(self, key: tuple[int, int, int, int], why: Reason) -> Reason:
@@ -139,19 +138,14 @@ class Allocator:
         if seating is None:
             if room is not board.starting and ask.seater(board.starting).seat(ask.minimum) is not None:
                 first = board.outlasted(end_ms(world, row))[0]
-                return reason(Code.RESERVED_FOR_OTHER, workload=first.workload, at=format_clock_ms(first.at_ms))
+                return reason(
+                    Code.RESERVED_FOR_OTHER, workload=first.workload, at=format_moment_ms(first.at_ms, world.now_ms)
+                )
             return why_no_room(world, ask, pool, room)
-        return self._admit(row, seating, queue)
-
-    def _admit(self, row: int, seating: Seating, queue: int) -> Reason | None:
-        """Shares of a device that follow from its memory can be larger than the least: look once more."""
-        if any(seats.shape.request.gpu_memory_mib for seats in seating.seats):
-            amount = seating.amount()
-            refusal = over_limit(self.world, queue, seating.pool, amount)
-            if refusal is not None:
-                return refusal
-        self.world.start(row, seating)
-        return None
+        refusal = breaks_rules(world, row, seating, grows=False)
+        if refusal is None:
+            world.start(row, seating)
+        return refusal
 
     def _room_for(self, row: int, board: Board, queue: int, amount: Ints) -> Room:
         """A reservation binds work that would outlast it, unless that work is inside its guarantee."""

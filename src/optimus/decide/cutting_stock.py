@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 _TOLERANCE = 1e-8
 MAX_SIZES = 40
-"""Keeps the linear programme at some ten milliseconds; a mix seldom has more than 25 sizes."""
+"""Keeps the linear programme at tens of milliseconds; a mix seldom has more than 25 sizes."""
 _MAX_PIVOTS = 1_000
 """Far above what a mix needs (tens); the prices of an unfinished programme are still usable."""
 

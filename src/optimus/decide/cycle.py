@@ -19,7 +19,7 @@ from optimus.decide.growing import Grower
 from optimus.decide.lines import line_up
 from optimus.decide.policies.policy import Policy
 from optimus.decide.quotas import Known, standing_refusal, waited_too_long
-from optimus.decide.releasing import drop_expired_holds, keep_promises, ran_too_long, release
+from optimus.decide.releasing import drop_holds, keep_promises, ran_too_long, release
 from optimus.decide.shares import Shares, compute_shares
 from optimus.decide.taking import Taker
 from optimus.decide.world import World
@@ -38,16 +38,18 @@ def decide(snapshot: Snapshot, policy: Policy, now_ms: int, seed: int = 0, budge
     allocator = Allocator(world, shares, taker)
     grower = Grower(world, shares, taker)
 
-    release(world, shares)
     keep_promises(world)
-    drop_expired_holds(world)
+    drop_holds(world)
+    release(world, shares)
     grower.replace_lost()
+    grower.mend_sizes()
     refusals, hopefuls = _sort_out(world)
     for _ in range(world.budget.passes):
         before = world.script.version
         hopefuls += _waiting_again(world, refusals)
         allocator.run(line_up(world, shares, [row for row in hopefuls if world.waits(row)]))
         grower.run()
+        taker.fulfil_promises()
         if world.script.version == before:
             break
     else:
@@ -60,11 +62,11 @@ def _sort_out(world: World) -> tuple[dict[int, Reason], list[int]]:
     refusals: dict[int, Reason] = {}
     hopefuls: list[int] = []
     known: Known = {}
-    for row in world.table.pending:
+    for row in sorted(world.table.pending, key=lambda r: world.spec(r).id):
         refusal = standing_refusal(world, row, known)
         if refusal is not None:
             refusals[row] = refusal
-        elif (over := ran_too_long(world, row) or _fails_for_waiting(world, row)) is not None:
+        elif (over := ran_too_long(world, row) or waited_too_long(world, row, WaitAction.FAIL)) is not None:
             refusals[row] = over
             world.reject(row, over)
         else:
@@ -83,13 +85,6 @@ def _waiting_again(world: World, refusals: dict[int, Reason]) -> list[int]:
             refusals[row] = refusal
     world.requeued.clear()
     return again
-
-
-def _fails_for_waiting(world: World, row: int) -> Reason | None:
-    queue = int(world.columns.queue[row])
-    if all(world.tree.queues[q].policy.max_wait_action is WaitAction.FIRST for q in world.tree.paths[queue]):
-        return None
-    return waited_too_long(world, row)
 
 
 def _plan(world: World, shares: Shares, allocator: Allocator, refusals: dict[int, Reason]) -> Plan:
@@ -133,12 +128,11 @@ def _held_back(world: World) -> dict[int, Reason]:
 
 
 def _queue_shares(world: World, shares: Shares) -> tuple[QueueShare, ...]:
-    names = world.snapshot.resources.names
     found = []
     for q, queue in enumerate(world.tree.queues):
         for board in world.boards:
             p = board.view.index
-            for r, resource in enumerate(names):
+            for resource, r in sorted(world.snapshot.resources.columns.items()):
                 numbers = (int(shares.share[q, p, r]), int(world.used_coming[q, p, r]), int(shares.demand[q, p, r]))
                 if any(numbers):
                     found.append(QueueShare(queue.name, board.view.pool.name, resource, *numbers))

@@ -14,7 +14,7 @@ from optimus.decide.lines import line_up
 from optimus.decide.policies.columns import ElasticColumns
 from optimus.decide.policies.growth import speed_milli
 from optimus.decide.policies.policy import growth_keys
-from optimus.decide.quotas import largest_amount, over_guarantee, over_limit
+from optimus.decide.quotas import breaks_rules, largest_amount, over_guarantee, over_limit
 from optimus.decide.shares import Shares
 from optimus.decide.taking import Taker
 from optimus.decide.turns import RoundTurns
@@ -23,6 +23,7 @@ from optimus.model import gangs
 from optimus.model.gangs import Part
 from optimus.model.pools import HOST_LEVEL, NVLINK_LEVEL
 from optimus.model.queues import QueueState
+from optimus.model.reasons import Code, counted, reason
 from optimus.model.workloads import Group, Topology
 from optimus.state.arrays import Bools, Ints
 from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
@@ -39,14 +40,39 @@ class Grower:
     def replace_lost(self) -> None:
         """Gangs below their minimum get their missing replicas before anything new starts."""
         world, columns = self.world, self.world.columns
-        rows = np.flatnonzero((columns.view("lost_since") >= 0) & (columns.view("alive") > 0))
-        for row in sorted((int(r) for r in rows), key=lambda r: world.spec(r).id):
+        rows = set(np.flatnonzero((columns.view("lost_since") >= 0) & (columns.view("alive") > 0)).tolist())
+        rows |= {row for row, draft in world.drafts.items() if draft.removed}
+        for row in sorted(rows, key=lambda r: world.spec(r).id):
             draft = world.drafts.get(row)
             if (draft and draft.evicted) or columns.queue[row] < 0 or columns.retry_at[row] > world.now_ms:
                 continue
+            if world.lost_since(row) < 0:
+                continue
             for gap in gangs.missing(world.spec(row).gang, world.present(row)):
-                if not self._collides(row, gap.cells):
+                if not self._collides(row, gap.all_cells()):
                     self._step(row, gap, replacing=True)
+
+    def mend_sizes(self) -> None:
+        """After a loss an elastic workload may have a number of replicas that is not allowed: up if there is room at
+        once, else down to the next size that is."""
+        world = self.world
+        sized = [row for row in world.table.elastic if world.signature(row).sized and world.columns.held[row] > 0]
+        for row in sorted(sized, key=lambda r: world.spec(r).id):
+            draft = world.drafts.get(row)
+            if world.columns.promised[row] or (draft is not None and (draft.evicted or draft.additions)):
+                continue
+            gang, present = world.spec(row).gang, world.present(row)
+            step = gangs.misfit_step(gang, present)
+            if not step or world.lost_since(row) >= 0:
+                continue
+            if any(
+                not self._collides(row, up.all_cells()) and self._step(row, up, replacing=True)
+                for up in gangs.growth_steps(gang, present)
+            ):
+                continue
+            keys = {(cell.role_index, o) for cell in step for o in cell.ordinals}
+            slots = [s for s in world.slots_of(row) if (int(world.slots.role[s]), int(world.slots.ordinal[s])) in keys]
+            world.shrink(row, slots, reason(Code.ODD_SIZE, replicas=counted(len(slots), "replica")))
 
     def run(self) -> None:
         """Everybody's next step, round after round, until nobody can or wants to grow."""
@@ -195,6 +221,8 @@ class Grower:
         within, near, devices = self._bounds(row, step, pool)
         seating = ask.seater(room, devices).seat(step, within=within, near=near)
         if seating is not None:
+            if breaks_rules(world, row, seating, grows=True) is not None:
+                return False
             if replacing:
                 world.grow(row, seating)
             else:

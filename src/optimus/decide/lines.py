@@ -50,10 +50,9 @@ def line_up(world: World, shares: Shares, rows: Iterable[int]) -> dict[int, list
 
 def _overdue(world: World, queue: int, members: list[int]) -> list[int]:
     """Those that waited longer than their queue allows, where that puts them first."""
-    rules = [world.tree.queues[q].policy for q in world.tree.paths[queue]]
-    if all(rule.max_wait_ms is None or rule.max_wait_action is not WaitAction.FIRST for rule in rules):
+    if all(world.tree.queues[q].policy.max_wait_ms is None for q in world.tree.paths[queue]):
         return []
-    return [row for row in members if waited_too_long(world, row) is not None]
+    return [row for row in members if waited_too_long(world, row, WaitAction.FIRST) is not None]
 
 
 def workload_columns(world: World, shares: Shares, rows: list[int]) -> WorkloadColumns:

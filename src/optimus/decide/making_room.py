@@ -75,7 +75,6 @@ class RoomSearch:
         self._path = {int(q) for q in path}
         self._over = world.used_coming[path, self._pool] + amount - world.tree.limit[path, self._pool]
         """[level, resource]: by how much limits would be broken."""
-        self._over = np.where(amount > 0, self._over, -1)
 
     def find(self, units: list[Unit]) -> tuple[list[Unit], Seating] | None:
         """The victims and the asker's seats; no victims when room that is coming is enough."""
@@ -276,7 +275,7 @@ class RoomSearch:
 
     def _fits(self, freed: list[Unit]) -> bool:
         """With the given units already freed in the room."""
-        if not self._limits_hold(freed):
+        if not self.limits_hold(freed, self._amount):
             return False
         if self._single is not None:
             return int(self._room.fits(self._single).sum()) >= len(self._part.cells[0].ordinals)
@@ -287,10 +286,10 @@ class RoomSearch:
     def _seat(self) -> Seating | None:
         return self._seater.seat(self._part, within=self._within)
 
-    def _limits_hold(self, freed: list[Unit]) -> bool:
-        if (self._over <= 0).all():
+    def limits_hold(self, freed: list[Unit], amount: Ints) -> bool:
+        over = np.where(amount > 0, self._over + amount - self._amount, -1)
+        if (over <= 0).all():
             return True
-        over = self._over.copy()
         paths = self._world.tree.paths
         own = [int(q) for q in paths[self._queue]]
         for unit in freed:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from optimus.decide.world import World
-from optimus.model.queues import QueueState
+from optimus.decide.placement.seating import Seating
+from optimus.decide.world import MINIMUM_KEPT, NEVER_TAKEN, World
+from optimus.model.queues import QueueState, WaitAction
 from optimus.model.reasons import Code, Reason, reason
-from optimus.model.units import format_clock_ms, format_duration_ms, format_gpu, format_resource
+from optimus.model.units import format_duration_ms, format_gpu, format_moment_ms, format_resource
 from optimus.model.workloads import Workload, WorkloadClass
 from optimus.state.arrays import Bools, Ints
 from optimus.state.resources import GPU_COLUMN
@@ -32,7 +33,7 @@ def standing_refusal(world: World, row: int, known: Known | None = None) -> Reas
         refusal = known[key]
     if refusal is None and columns.retry_at[row] > world.now_ms:
         failure = world.table.failures.get(row, "unknown failure")
-        return reason(Code.BACKING_OFF, failure=failure, at=format_clock_ms(int(columns.retry_at[row])))
+        return reason(Code.BACKING_OFF, failure=failure, at=format_moment_ms(int(columns.retry_at[row]), world.now_ms))
     return refusal
 
 
@@ -147,12 +148,26 @@ def bound_columns(world: World, queue: int, pool: int, amount: Ints) -> Bools:
     return binding
 
 
-def waited_too_long(world: World, row: int) -> Reason | None:
-    """The queue's own word on waiting, nearest queue first."""
+def breaks_rules(world: World, row: int, seating: Seating, *, grows: bool) -> Reason | None:
+    """Limits and guarantee once more, for the very seats that were found: a share that follows from the memory of a
+    device can be larger than the least that was asked about before."""
+    if not any(seats.shape.request.gpu_memory_mib for seats in seating.seats):
+        return None
+    queue, kind, amount = int(world.columns.queue[row]), world.columns.preemptible[row], seating.amount()
+    refusal = over_limit(world, queue, seating.pool, amount)
+    if refusal is None and (kind == NEVER_TAKEN or (kind == MINIMUM_KEPT and not grows)):
+        refusal = over_guarantee(world, queue, seating.pool, amount)
+    return refusal
+
+
+def waited_too_long(world: World, row: int, action: WaitAction) -> Reason | None:
+    """Whether it waited longer than a queue allows, and that queue wants this action; the nearest queue counts."""
     queue = int(world.columns.queue[row])
     waited = world.now_ms - int(world.columns.submitted[row])
     for above in world.tree.paths[queue]:
         entry = world.tree.queues[above]
         if entry.policy.max_wait_ms is not None and waited >= entry.policy.max_wait_ms:
+            if entry.policy.max_wait_action is not action:
+                return None
             return reason(Code.WAITED_TOO_LONG, allowed=format_duration_ms(entry.policy.max_wait_ms), queue=entry.name)
     return None

@@ -24,7 +24,9 @@ def release(world: World, shares: Shares) -> None:
     columns = world.columns
     alive = columns.view("alive") > 0
     holding = alive & (columns.view("held") + columns.view("promised") > 0)
-    for row in _by_name(world, np.flatnonzero(holding & _suspect(world))):
+    suspects = set(np.flatnonzero(holding & _suspect(world)).tolist())
+    suspects |= {row for row, draft in world.drafts.items() if draft.removed and world.slots_of(row)}
+    for row in _by_name(world, np.array(sorted(suspects), dtype=np.int64)):
         cause, final = _must_stop(world, row)
         if cause is not None:
             world.evict(row, cause, final=final)
@@ -36,10 +38,31 @@ def keep_promises(world: World) -> None:
     columns = world.columns
     for row in _by_name(world, np.flatnonzero((columns.view("promised") > 0) & (columns.view("alive") > 0))):
         slots = [slot for slot in world.slots_of(row) if world.slots.promised[slot]]
-        moving_away = bool(world.table.leaving[row])
-        if not slots or moving_away or not _room_is_free(world, slots):
-            continue
-        world.keep_promise(row, slots, grows=columns.held[row] > 0)
+        if slots and not world.table.leaving[row] and _is_whole(world, row) and _room_is_free(world, slots):
+            world.keep_promise(row, slots, grows=columns.held[row] > 0)
+
+
+def drop_holds(world: World) -> None:
+    """Give up places that nobody took in time, and promises that lost a part of their room."""
+    slots = world.slots
+    until = slots.view("until")
+    expired = (slots.view("phase") == Phase.HELD) & (until >= 0) & (until <= world.now_ms)
+    promised = (slots.view("phase") == Phase.HELD) & (slots.view("promised") > 0)
+    rows = np.unique(slots.view("workload")[expired | promised])
+    held = format_duration_ms(world.settings.hold_ms)
+    for row in _by_name(world, rows):
+        draft = world.drafts.get(row)
+        kept = set(draft.kept) if draft is not None else set()
+        mine = [slot for slot in world.slots_of(row) if slot not in kept]
+        late = [slot for slot in mine if expired[slot]]
+        if late:
+            world.drop(row, late, reason(Code.HOLD_EXPIRED, held=held))
+        elif not kept and not world.columns.held[row] and not _is_whole(world, row):
+            world.drop(row, mine, reason(Code.ROOM_LOST))
+
+
+def _is_whole(world: World, row: int) -> bool:
+    return world.signature(row).is_whole(world.present(row))
 
 
 def _suspect(world: World) -> np.ndarray:
@@ -106,31 +129,12 @@ def _idle(world: World, row: int, entries: list[tuple[str, QueuePolicy]]) -> Rea
 def _below_minimum(world: World, row: int) -> Reason | None:
     """A gang that lost replicas waits for replacements as long as its grace lasts."""
     columns, spec = world.columns, world.spec(row)
-    lost_since = int(columns.lost_since[row])
-    if lost_since < 0 or columns.held[row] >= columns.minimum[row]:
+    lost_since = world.lost_since(row)
+    if lost_since < 0:
         return None
     if spec.on_loss is OnLoss.REPLACE and world.now_ms - lost_since < spec.loss_grace_ms:
         return None
     return reason(Code.BELOW_MINIMUM, running=int(columns.held[row]), minimum=int(columns.minimum[row]))
-
-
-def drop_expired_holds(world: World) -> None:
-    """Places that nobody took in time, and promises that could not be kept in this very cycle either."""
-    slots = world.slots
-    until = slots.view("until")
-    expired = np.flatnonzero((slots.view("phase") == Phase.HELD) & (until >= 0) & (until <= world.now_ms))
-    by_row: dict[int, list[int]] = {}
-    for slot in expired:
-        by_row.setdefault(int(slots.workload[slot]), []).append(int(slot))
-    for row in _by_name(world, np.array(list(by_row), dtype=np.int64)):
-        draft = world.drafts.get(row)
-        kept = set(draft.kept) if draft is not None else set()
-        mine = [slot for slot in world.slots_of(row) if slot in by_row[row] and slot not in kept]
-        if mine:
-            held = format_duration_ms(world.settings.hold_ms)
-            world.drop(
-                row, sorted(mine, key=lambda s: (slots.role[s], slots.ordinal[s])), reason(Code.HOLD_EXPIRED, held=held)
-            )
 
 
 def _obey_lowered_limits(world: World, shares: Shares) -> None:

@@ -14,7 +14,7 @@ from optimus.decide.entitlements import Entitlement, entitlement, is_guaranteed
 from optimus.decide.holdings import places_of
 from optimus.decide.making_room import RoomSearch
 from optimus.decide.placement.seating import Seating
-from optimus.decide.quotas import over_guarantee, over_limit
+from optimus.decide.quotas import breaks_rules, over_guarantee, over_limit
 from optimus.decide.shares import Shares
 from optimus.decide.victims import OWN_QUEUE, HoldingsCache, Unit, candidates
 from optimus.decide.world import NEVER_TAKEN, World
@@ -91,6 +91,22 @@ class Taker:
         self._hopeless[key] = world.script.departures
         return False
 
+    def fulfil_promises(self) -> None:
+        """What this plan promised may have come free in it, where those in the way only held their room."""
+        world = self.world
+        for row, draft in world.drafts.items():
+            promised = [a.seating for a in draft.additions if a.promised]
+            if not promised or draft.evicted or world.table.leaving[row]:
+                continue
+            board, queue = world.boards[promised[0].pool], int(world.columns.queue[row])
+            amount = sum((seating.amount() for seating in promised), np.zeros_like(draft.change))
+            whole = Seating(promised[0].pool, [seats for seating in promised for seats in seating.seats])
+            if (
+                _is_free_now(whole, board.now.scalars, board.now.gpus)
+                and over_limit(world, queue, whole.pool, amount) is None
+            ):
+                world.fulfil(row)
+
     # -- searching --------------------------------------------------------------------------------------------
 
     def _search(
@@ -115,6 +131,10 @@ class Taker:
         if found is None:
             return False
         victims, seating = found
+        if not search.limits_hold(victims, seating.amount()):
+            return False
+        if breaks_rules(world, row, seating, grows=grows) is not None and not victims:
+            return False
         if not victims:
             if grows:
                 return False  # growth waits for room that is coming, it does not hold it

@@ -1,8 +1,9 @@
 """Turns: which queue is next, while shares in use change with every turn.
 
 Among siblings: queues that stay inside their guarantee with their next workload first, then those below their share,
-then by rank, then by the share they would have after their next workload, then by age and name. Two equal queues take turns; they do not go one after the other. The tree is walked
-from the top: the best child of the best child … owns the next turn.
+then by rank, then by the share they would have after their next workload, then by age and name. Two equal queues take
+turns; they do not go one after the other. The tree is walked from the top: the best child of the best child … owns the
+next turn.
 """
 
 from __future__ import annotations

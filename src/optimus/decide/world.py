@@ -145,6 +145,18 @@ class World:
             found.setdefault(int(self.slots.role[slot]), set()).add(int(self.slots.ordinal[slot]))
         return found
 
+    def lost_since(self, row: int) -> int:
+        """Since when it has some replicas but not its minimum; -1 if it is whole or has none."""
+        draft = self.drafts.get(row)
+        since = int(self.columns.lost_since[row])
+        if draft is None or since >= 0 or not draft.removed:
+            return since
+        present: dict[int, set[int]] = {}
+        for slot in self.slots_of(row):
+            if not self.slots.promised[slot] or slot in draft.kept:
+                present.setdefault(int(self.slots.role[slot]), set()).add(int(self.slots.ordinal[slot]))
+        return self.now_ms if present and not self.signature(row).is_whole(present) else -1
+
     def held_amount(self, row: int) -> Ints:
         """What it holds or is promised in this plan, by resource."""
         draft = self.drafts.get(row)
@@ -199,6 +211,22 @@ class World:
         workload = self.spec(row).id
         draft.kept_by = self.script.add(Grow(workload, placements) if grows else Start(workload, pool, placements))
         draft.kept = list(slots)
+
+    def fulfil(self, row: int) -> None:
+        """Room promised by this very plan has come free in it: start there at once."""
+        draft = self.draft(row)
+        for addition in draft.additions:
+            if addition.promised:
+                self._count_addition(row, addition, -1)
+                addition.promised = False
+                self._count_addition(row, addition, 1)
+                held = self.script[addition.action]
+                assert isinstance(held, Hold)
+                grows = bool(self.slots_of(row))
+                if not grows:
+                    draft.start = addition.action
+                start = Start(held.workload, held.pool, held.placements)
+                self.script.replace(addition.action, Grow(held.workload, held.placements) if grows else start)
 
     def evict(
         self,

@@ -109,24 +109,30 @@ def is_elastic(gang: Group) -> bool:
 
 
 def missing(gang: Group, present: Present) -> tuple[Part, ...]:
-    """Replicas of the minimum that do not exist, part by part; a part without any replica left keeps its own rule."""
+    """What lacks to the minimum, part by part. A part without any replica left keeps its own rule; where others of
+    it are left, they say where it is."""
     indices = _indices(gang)
     gaps: list[Part] = []
-
-    def walk(part: Part) -> None:
+    for key, group in _existing_parts(gang, present, indices):
         cells = []
-        for cell in part.cells:
-            absent = tuple(o for o in cell.ordinals if o not in present.get(cell.role_index, ()))
-            if absent:
-                cells.append(Cell(cell.role_index, absent))
+        for role in group.roles:
+            index, chain = indices[role.name]
+            first = chain.first_ordinal(key)
+            mine = [o for o in range(first, first + role.max) if o in present.get(index, ())]
+            if len(mine) < role.min:
+                free = [o for o in range(first, first + role.max) if o not in mine][: role.min - len(mine)]
+                cell = Cell(index, tuple(free))
+                if mine or role.topology == Topology():
+                    cells.append(cell)
+                else:
+                    gaps.append(Part(key, role.topology, (cell,)))
         if cells:
-            alone = part.key == () or not _cells_inside(part.key, present, indices)
-            rule = part.topology if alone and not _any_present(part, present) else Topology()
-            gaps.append(Part(part.key, rule, tuple(cells)))
-        for inner in part.parts:
-            walk(inner)
-
-    walk(minimum(gang))
+            alone = not _cells_inside(key, present, indices)
+            gaps.append(Part(key, group.topology if alone else Topology(), tuple(cells)))
+        for child in group.groups:
+            copies = _copies(child, key, present, indices)
+            absent = [c for c in range(child.max) if c not in copies][: max(child.min - len(copies), 0)]
+            gaps.extend(_part_at_minimum(child, (*key, (child.name, c)), indices) for c in absent)
     return tuple(gaps)
 
 
@@ -138,12 +144,11 @@ def growth_steps(gang: Group, present: Present) -> list[Part]:
     more_replicas: list[tuple[int, int, Part]] = []
     for part_key, group in _existing_parts(gang, present, indices):
         for child in group.groups:
-            count = _copies(child, part_key, present, indices)
-            target = next_size(count, child.min, child.max, child.sizes)
+            existing = _copies(child, part_key, present, indices)
+            target = next_size(len(existing), child.min, child.max, child.sizes)
             if target is not None:
-                copies = tuple(
-                    _part_at_minimum(child, (*part_key, (child.name, c)), indices) for c in range(count, target)
-                )
+                absent = [c for c in range(child.max) if c not in existing][: target - len(existing)]
+                copies = tuple(_part_at_minimum(child, (*part_key, (child.name, c)), indices) for c in absent)
                 new_copies.append(copies[0] if len(copies) == 1 else Part(part_key, Topology(), (), copies))
         for role in group.roles:
             index, chain = indices[role.name]
@@ -172,12 +177,12 @@ def surplus_step(gang: Group, present: Present) -> tuple[Cell, ...]:
             if target is not None and (fullest is None or len(mine) - role.min >= fullest[0]):
                 fullest = (len(mine) - role.min, (Cell(index, tuple(mine[target:])),))
         for child in group.groups:
-            count = _copies(child, part_key, present, indices)
-            target = previous_size(count, child.min, child.sizes)
+            existing = _copies(child, part_key, present, indices)
+            target = previous_size(len(existing), child.min, child.sizes)
             if target is not None:
                 last_copy = tuple(
                     cell
-                    for copy in range(target, count)
+                    for copy in existing[target:]
                     for cell in _cells_inside((*part_key, (child.name, copy)), present, indices)
                 )
     return fullest[1] if fullest else last_copy
@@ -201,8 +206,26 @@ def previous_size(current: int, least: int, sizes: tuple[int, ...]) -> int | Non
     return max((size for size in sizes if least <= size < current), default=None)
 
 
-def _any_present(part: Part, present: Present) -> bool:
-    return any(o in present.get(cell.role_index, ()) for cell in part.all_cells() for o in cell.ordinals)
+def misfit_step(gang: Group, present: Present) -> tuple[Cell, ...]:
+    """Replicas to give up because their number is not an allowed size (after a loss); empty if all sizes fit."""
+    indices = _indices(gang)
+    for key, group in _existing_parts(gang, present, indices):
+        for role in group.roles:
+            index, chain = indices[role.name]
+            first = chain.first_ordinal(key)
+            mine = [o for o in range(first, first + role.max) if o in present.get(index, ())]
+            if role.sizes and len(mine) > role.min and len(mine) not in role.sizes:
+                return (Cell(index, tuple(mine[previous_size(len(mine), role.min, role.sizes) or role.min :])),)
+        for child in group.groups:
+            existing = _copies(child, key, present, indices)
+            if child.sizes and len(existing) > child.min and len(existing) not in child.sizes:
+                target = previous_size(len(existing), child.min, child.sizes) or child.min
+                return tuple(
+                    cell
+                    for copy in existing[target:]
+                    for cell in _cells_inside((*key, (child.name, copy)), present, indices)
+                )
+    return ()
 
 
 _Indices = dict[str, tuple[int, Chain]]
@@ -239,19 +262,16 @@ def _existing_parts(gang: Group, present: Present, indices: _Indices) -> list[tu
     def walk(group: Group, key: PartKey) -> None:
         found.append((key, group))
         for child in group.groups:
-            for copy in range(_copies(child, key, present, indices)):
+            for copy in _copies(child, key, present, indices):
                 walk(child, (*key, (child.name, copy)))
 
     walk(gang, ())
     return found
 
 
-def _copies(child: Group, parent: PartKey, present: Present, indices: _Indices) -> int:
-    """Copies of `child` in `parent` that have any replica; copies are filled and emptied in order."""
-    count = 0
-    while count < child.max and _cells_inside((*parent, (child.name, count)), present, indices):
-        count += 1
-    return count
+def _copies(child: Group, parent: PartKey, present: Present, indices: _Indices) -> list[int]:
+    """Copies of `child` in `parent` that have any replica."""
+    return [copy for copy in range(child.max) if _cells_inside((*parent, (child.name, copy)), present, indices)]
 
 
 def _cells_inside(part: PartKey, present: Present, indices: _Indices) -> tuple[Cell, ...]:

@@ -52,6 +52,7 @@ class Code(StrEnum):
     PREEMPTED = "Preempted"
     MOVED = "Moved"
     SHRUNK = "Shrunk"
+    ODD_SIZE = "OddSize"
     BELOW_MINIMUM = "BelowMinimum"
     RAN_TOO_LONG = "RanTooLong"
     IDLE = "Idle"
@@ -94,13 +95,14 @@ SENTENCES: dict[Code, str] = {
     Code.PREEMPTED: "gave way to {beneficiary} of higher priority {priority} in the same queue",
     Code.MOVED: "moved so that {beneficiary} can start; it continues elsewhere",
     Code.SHRUNK: "gave {replicas} above its minimum to {beneficiary}",
+    Code.ODD_SIZE: "gave up {replicas}: after a loss the rest was not an allowed size",
     Code.BELOW_MINIMUM: "{running} of at least {minimum} replicas left, no replacement in time; restarted as a whole",
     Code.RAN_TOO_LONG: "ran longer than the {allowed} it may",
     Code.IDLE: "used no GPU for {idle}; queue {queue} allows {allowed}",
     Code.LIMIT_LOWERED: "queue {queue} is above its limit of {limit} {resource} in pool {pool}",
     Code.QUEUE_DRAINING: "queue {queue} is being drained",
     Code.HOLD_EXPIRED: "its place was held for {held} and not taken",
-    Code.ROOM_LOST: "the room held for it on {node} is gone",
+    Code.ROOM_LOST: "a part of the room held for it is gone",
 }
 
 _FACTS: dict[Code, frozenset[str]] = {

@@ -267,6 +267,25 @@ def format_clock_ms(milliseconds: int) -> str:
     return f"{hours:02}:{minutes:02}" + (f":{seconds:02}" if seconds else "")
 
 
+def format_moment_ms(milliseconds: int, now_ms: int) -> str:
+    """A moment as seen from now: `14:20` today, `2026-01-06 14:20` on another day (UTC)."""
+    clock = format_clock_ms(milliseconds)
+    days = milliseconds // 86_400_000
+    return clock if days == now_ms // 86_400_000 else f"{_date(days)} {clock}"
+
+
+def _date(days: int) -> str:
+    """Days since 1970 as a civil date (the proleptic Gregorian calendar, in integers)."""
+    days += 719_468
+    era, day_of_era = divmod(days, 146_097)
+    year_of_era = (day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * shifted + 2) // 5 + 1
+    month = shifted + 3 if shifted < 10 else shifted - 9
+    return f"{year_of_era + era * 400 + (month <= 2):04}-{month:02}-{day:02}"
+
+
 def _decimal(amount: int, scale: int) -> str:
     """Exact, without a trailing zero or point."""
     sign = "-" if amount < 0 else ""

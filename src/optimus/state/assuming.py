@@ -28,6 +28,8 @@ def _assume_one(state: State, row: int, action: Action, now_ms: int) -> None:
             state.workloads.columns.resized[row] = now_ms
         case Drop():
             _stop(state, row, action.slots, Event.FORGET, now_ms)
+            if state.workloads.slots[row]:
+                state.workloads.columns.resized[row] = now_ms
         case Evict(final=True):
             occupancy.end(row, now_ms)
         case Evict():

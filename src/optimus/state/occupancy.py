@@ -207,6 +207,13 @@ class Occupancy:
                 if state.tree.parent[child] >= 0:
                     ledger[state.tree.parent[child]] += ledger[child]
 
+    def widen(self, resources: int) -> None:
+        """Room for a resource that was never named before."""
+        for name in ("used_now", "used_coming"):
+            used: Ints = getattr(self, name)
+            if used.shape[2] < resources:
+                setattr(self, name, np.pad(used, ((0, 0), (0, 0), (0, resources - used.shape[2]))))
+
     def gpu_by_queue(self) -> dict[str, int]:
         totals = self.used_now[:, :, GPU_COLUMN].sum(axis=1) if self.used_now.size else np.zeros(0, dtype=np.int64)
         return {queue.name: int(total) for queue, total in zip(self._state.tree.queues, totals, strict=True) if total}
@@ -247,8 +254,7 @@ class Occupancy:
             self._recount_running(row, slot, -1, now_ms)
         self._drop_row(slot)
         if state.workloads.slots[row] or state.workloads.leaving[row]:
-            short = 0 < workload.held[row] < workload.minimum[row]
-            if short and before != Phase.RELEASING and workload.lost_since[row] < 0:
+            if before != Phase.RELEASING and workload.lost_since[row] < 0 and self._is_short(row):
                 workload.lost_since[row] = now_ms
         elif workload.alive[row]:
             self.restart(row)
@@ -288,9 +294,20 @@ class Occupancy:
         workload.running[row] += change
         workload.rate[row] += change * self._state.workloads.replica_size(self._state.slots.columns.amount[slot])
         if workload.running[row] >= workload.minimum[row]:
-            workload.lost_since[row] = -1
+            if workload.lost_since[row] >= 0 and not self._is_short(row):
+                workload.lost_since[row] = -1
             if workload.started[row] < 0:
                 workload.started[row] = now_ms
+
+    def _is_short(self, row: int) -> bool:
+        """Whether it has some replicas but not its minimum; promised ones do not count."""
+        if not self._state.workloads.columns.held[row]:
+            return False
+        present: dict[int, set[int]] = {}
+        for (role, ordinal), slot in self._state.workloads.slots[row].items():
+            if not self._state.slots.columns.promised[slot]:
+                present.setdefault(role, set()).add(ordinal)
+        return not self._state.workloads.signature(row).is_whole(present)
 
     def _forget_workload(self, row: int, now_ms: int) -> None:
         workloads = self._state.workloads

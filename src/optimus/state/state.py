@@ -105,18 +105,27 @@ class State:
         if not self._layout_dirty:
             return
         self._layout_dirty = False
-        self.nodes.widen_scalars()
-        self.slots.columns.widen("amount", self.resources.count)
-        self.workloads.columns.widen("amount", self.resources.count)
         names = sorted(self.pools)
         self.tree = QueueTree(self.queues.values(), names, self.resources.columns)
         self.pool_views, self.node_pool = view_pools(self.nodes, [self.pools[name] for name in names])
         pools = [self.pools[name] for name in names]
-        self.overlaps = overlapping_pools([n for n in self.nodes.nodes if n is not None], pools) if len(pools) > 1 else {}
+        self.overlaps = (
+            overlapping_pools([n for n in self.nodes.nodes if n is not None], pools) if len(pools) > 1 else {}
+        )
         columns = self.workloads.columns
         for row in self.workloads.row_of.values():
             columns.queue[row] = self.tree.index.get(self.workloads.spec(row).queue, -1)
         self.occupancy.recount()
+
+    def _widen(self, known: int) -> None:
+        """A resource was named for the first time: every table gets a column for it at once."""
+        if self.resources.count == known:
+            return
+        self._layout_dirty = True
+        self.nodes.widen_scalars()
+        self.slots.columns.widen("amount", self.resources.count)
+        self.workloads.columns.widen("amount", self.resources.count)
+        self.occupancy.widen(self.resources.count)
 
     def _node_seen(self, observation: seen.NodeSeen, now_ms: int) -> list[Problem]:
         problems = node_problems(observation.node)
@@ -128,8 +137,9 @@ class State:
         if row is not None:
             old = self.nodes.nodes[row]
         self.nodes.put(observation.node, now_ms)
-        if old != observation.node or self.resources.count != known:
+        if old != observation.node:
             self._layout_dirty = True
+        self._widen(known)
         return []
 
     def _node_gone(self, observation: seen.NodeGone, now_ms: int) -> list[Problem] | None:
@@ -158,11 +168,13 @@ class State:
         problems = queue_problems(observation.queue)
         if problems:
             return problems
+        known = self.resources.count
         self.queues[observation.queue.name] = observation.queue
         for quota in observation.queue.quotas:
             for resource in quota.resources:
                 self.resources.column(resource)
         self._layout_dirty = True
+        self._widen(known)
         return []
 
     def _queue_gone(self, observation: seen.QueueGone, _now: int) -> None:
@@ -184,8 +196,7 @@ class State:
         if is_new:
             self.rejected.pop(workload.id, None)
             self.mix.arrived(self.workloads.signature(row))
-        if self.resources.count != known:
-            self._layout_dirty = True
+        self._widen(known)
         self.workloads.columns.queue[row] = self.tree.index.get(workload.queue, -1)
         if not self.workloads.columns.counted_at[row]:
             self.workloads.columns.counted_at[row] = now_ms

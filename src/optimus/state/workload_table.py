@@ -37,6 +37,15 @@ class Signature:
         self.minimum = gangs.minimum_replicas(workload.gang)
         self.minimum_count = sum(len(ordinals) for ordinals in self.minimum.values())
         self.elastic = gangs.is_elastic(workload.gang)
+        self.plain = len(self.chains) == 1 and not self.chains[0].groups
+        """One role and no groups: counting replicas tells everything."""
+        self.sized = any(c.role.sizes or any(g.sizes for g in c.groups) for c in self.chains)
+
+    def is_whole(self, present: gangs.Present) -> bool:
+        """Whether every part has its minimum."""
+        if self.plain:
+            return len(present.get(0, ())) >= self.minimum_count
+        return not gangs.missing(self.workload.gang, present)
 
 
 class WorkloadTable:

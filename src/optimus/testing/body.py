@@ -78,7 +78,9 @@ class PretendBody:
     ) -> None:
         self.world = world
         self.manner = manner
-        self.engine = engine or Engine(settings=world.settings, seed=world.seed)
+        self.engine = engine or Engine(
+            policy=world.policy, settings=world.settings, budget=world.budget, seed=world.seed
+        )
         self.ledger = Ledger(world.settings)
         self.now_ms = world.now_ms
         self.draw = Draw(world.seed, "body")

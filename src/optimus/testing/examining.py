@@ -17,7 +17,7 @@ STEPS_MS = (0, 1_000, 10_000, 30_000, 60_000, 150_000, 600_000, 3_600_000)
 def live(seed: int, size: str = "small", cycles: int = CYCLES) -> Iterator[tuple[Cycle, list[Violation]]]:
     """The life of a world with mishaps. Each step comes with what the engine contradicted itself in (invariant 9)."""
     world = random_world(seed, size)
-    engine = CarefulEngine(settings=world.settings, seed=seed)
+    engine = CarefulEngine(policy=world.policy, settings=world.settings, budget=world.budget, seed=seed)
     body = PretendBody(world, ROUGH, engine=engine)
     draw = Draw(seed, "clock")
     for number in range(cycles):

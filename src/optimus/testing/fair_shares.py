@@ -1,10 +1,10 @@
 """Fair shares worked out slowly: fractions, plain loops, one resource of one pool at a time.
 
-    demand   what a queue uses, plus what its waiting work and its elastic work could still use there; a queue above
-             has the demands of its children; nowhere more than the limit
-    first    everybody gets its guarantee, as far as it has demand for it
-    then     what is left goes to the children of a lower rank first; inside a rank by weight, nobody beyond its demand
-    rounding to whole units, largest remainder first, older queue (then name) first among equals
+demand   what a queue uses, plus what its waiting work and its elastic work could still use there; a queue above
+         has the demands of its children; nowhere more than the limit
+first    everybody gets its guarantee, as far as it has demand for it
+then     what is left goes to the children of a lower rank first; inside a rank by weight, nobody beyond its demand
+rounding to whole units, largest remainder first, older queue (then name) first among equals
 """
 
 from __future__ import annotations

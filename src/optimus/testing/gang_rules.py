@@ -149,7 +149,9 @@ def _in_part(line: _Line, part: Part, present: Present) -> list[int]:
     return sorted(o for o in present.get(line.role.name, ()) if line.part(o)[: len(part)] == part)
 
 
-def _members(path: tuple[str, ...], part: Part, present: Present, known: dict[str, _Line]) -> frozenset[tuple[str, int]]:
+def _members(
+    path: tuple[str, ...], part: Part, present: Present, known: dict[str, _Line]
+) -> frozenset[tuple[str, int]]:
     return frozenset(
         (name, o)
         for name, line in known.items()

@@ -9,6 +9,7 @@ from msgspec import structs
 from optimus.model import observations as seen
 from optimus.model.nodes import ForeignUsage, Node, Taint
 from optimus.model.queues import PoolQuota, Queue, QueueState, Quota
+from optimus.model.workloads import Preemptible
 from optimus.testing.drawing import Draw
 from optimus.testing.ledger import Ledger, Record, Stage
 from optimus.testing.worlds import World
@@ -36,6 +37,10 @@ class Mishaps:
             (2, self._change_queue_state),
             (1, self._queue_gone),
             (3, self._suspend),
+            (2, self._stopped_by_others),
+            (2, self._edit),
+            (1, self._relabel),
+            (1, self._say_again),
             (4, self._report),
             (8, lambda _ledger, _now: []),
         ]
@@ -58,7 +63,9 @@ class Mishaps:
         return [seen.WorkloadSeen(structs.replace(self._later.pop(), submitted_ms=now_ms))]
 
     def _finish(self, ledger: Ledger, _now_ms: int) -> Facts:
-        able = [r for r in ledger.records.values() if not r.ended and (r.started_ms is not None or self._draw.chance(5))]
+        able = [
+            r for r in ledger.records.values() if not r.ended and (r.started_ms is not None or self._draw.chance(5))
+        ]
         if not able:
             return []
         record = self._draw.pick(able)
@@ -85,20 +92,53 @@ class Mishaps:
         record = self._draw.pick(resting if resting and self._draw.chance(70) else able)
         return [seen.WorkloadSeen(structs.replace(record.spec, suspended=not record.spec.suspended))]
 
+    def _stopped_by_others(self, ledger: Ledger, _now_ms: int) -> Facts:
+        """Somebody deletes a pod: it is leaving, and nobody has asked for that."""
+        running = self._running(ledger)
+        if not running:
+            return []
+        record = self._draw.pick(running)
+        keys = [key for key, replica in record.live.items() if replica.stage is Stage.RUNNING]
+        return [seen.SlotStopping(record.spec.id, *self._draw.pick(keys))]
+
+    def _edit(self, ledger: Ledger, _now_ms: int) -> Facts:
+        """Its owner changes his mind about priority, protection or queue."""
+        able = [r.spec for r in ledger.records.values() if not r.ended]
+        if not able:
+            return []
+        spec = self._draw.pick(able)
+        changed = self._draw.pick(
+            (
+                structs.replace(spec, priority=self._draw.pick((None, 0, 100, 300))),
+                structs.replace(spec, preemptible=self._draw.pick(list(Preemptible))),
+                structs.replace(spec, queue=self._draw.pick(sorted(ledger.queues) or [spec.queue])),
+            )
+        )
+        return [seen.WorkloadSeen(changed)]
+
+    def _say_again(self, ledger: Ledger, _now_ms: int) -> Facts:
+        """A body that reports what is known already, or what is long over."""
+        running = self._running(ledger)
+        if not running:
+            return []
+        record = self._draw.pick(running)
+        key, replica = self._draw.pick([(k, r) for k, r in record.live.items() if r.stage is Stage.RUNNING])
+        return [
+            seen.SlotRunning(record.spec.id, *key, replica.node, replica.devices),
+            seen.SlotGone("team/nobody", "x", 0),
+        ]
+
     def _report(self, ledger: Ledger, now_ms: int) -> Facts:
         running = self._running(ledger)
         if not running:
             return []
         name = self._draw.pick(running).spec.id
-        return [
-            self._draw.pick(
-                (
-                    seen.Checkpointed(name, now_ms - self._draw.between(0, 600_000)),
-                    seen.ActivitySeen(name, now_ms - self._draw.between(0, 1_200_000)),
-                    seen.Predicted(name, self._draw.between(1, 10_000_000)),
-                )
-            )
+        reports: Facts = [
+            seen.Checkpointed(name, now_ms - self._draw.between(0, 600_000)),
+            seen.ActivitySeen(name, now_ms - self._draw.between(0, 1_200_000)),
+            seen.Predicted(name, self._draw.between(1, 10_000_000)),
         ]
+        return [self._draw.pick(reports)]
 
     @staticmethod
     def _running(ledger: Ledger) -> list[Record]:
@@ -151,6 +191,18 @@ class Mishaps:
         if node is None:
             return []
         return [seen.NodeSeen(structs.replace(node, taints=() if node.taints else (Taint("maintenance"),)))]
+
+    def _relabel(self, ledger: Ledger, _now_ms: int) -> Facts:
+        """A node turns out to be in another rack, or in another pool."""
+        node = self._node(ledger)
+        if node is None:
+            return []
+        labels = dict(node.labels)
+        if self._draw.chance(50):
+            labels["rack"] = f"rack{self._draw.between(0, 3)}"
+        else:
+            labels["pool"] = self._draw.pick(sorted(ledger.pools))
+        return [seen.NodeSeen(structs.replace(node, labels=labels))]
 
     def _foreign(self, ledger: Ledger, _now_ms: int) -> Facts:
         node = self._node(ledger)

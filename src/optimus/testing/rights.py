@@ -50,7 +50,7 @@ def limit_faults(ledger: Ledger, tree: Tree, queue: str) -> list[Fault]:
     found: list[Fault] = []
     for view in (NOW, COMING):
         use = queue_use(ledger, tree, view)
-        for (name, pool, resource), _ in limits_broken(use, tree).items():
+        for name, pool, resource in limits_broken(use, tree):
             if name in above:
                 limit = tree.limit(name, pool, resource) or 0
                 found.append((name, pool, resource, use[name, pool][resource], limit))

@@ -154,7 +154,9 @@ class _Search:
         return bound
 
     def _same_rules(self, one: Seat, other: Seat) -> bool:
-        return all(((one.role, one.ordinal) in r.members) == ((other.role, other.ordinal) in r.members) for r in self.rules)
+        return all(
+            ((one.role, one.ordinal) in r.members) == ((other.role, other.ordinal) in r.members) for r in self.rules
+        )
 
 
 def _domain_of(space: Space, devices: tuple[int, ...], level: str, pool: NodePool) -> object | None:
@@ -163,7 +165,7 @@ def _domain_of(space: Space, devices: tuple[int, ...], level: str, pool: NodePoo
     groups = {d.nvlink_group for d in space.node.devices if d.index in devices}
     if not space.node.assignable and devices:
         groups = {d.nvlink_group for d in space.node.devices}  # nobody knows which devices it will be
-    if len(groups) > 1:
+    if len(groups) > 1 or not space.node.devices:
         return None
     return (space.node.name, next(iter(groups), None))
 

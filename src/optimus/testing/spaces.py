@@ -13,6 +13,7 @@ from optimus.model.pools import HOST_LEVEL, NodePool
 from optimus.model.queues import CPU, GPU, MEMORY
 from optimus.model.workloads import Request, Workload
 from optimus.testing.amounts import Amount, is_whole, scalars, shares_on
+from optimus.testing.gang_rules import lines
 from optimus.testing.ledger import COMING, NOW, Ledger, Replica
 
 PLENTY = 1_000_000
@@ -36,7 +37,9 @@ class Space:
             self.node, dict(self.free), dict(self.gpus), dict(self.activity), self.activity_limit, self.countable
         )
 
-    def take(self, amount: Amount, devices: Collection[int], gpu_milli: int, activity_milli: int, sign: int = 1) -> None:
+    def take(
+        self, amount: Amount, devices: Collection[int], gpu_milli: int, activity_milli: int, sign: int = 1
+    ) -> None:
         for name, number in amount.items():
             if name != GPU:
                 self.free[name] = self.free.get(name, 0) - sign * number
@@ -113,8 +116,6 @@ def occupy(space: Space, workload: Workload, replica: Replica, sign: int = 1) ->
 
 
 def request_of(workload: Workload, role: str) -> Request:
-    from optimus.testing.gang_rules import lines
-
     return lines(workload.gang)[role].role.request
 
 

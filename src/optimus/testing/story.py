@@ -16,7 +16,8 @@ from optimus.testing.worlds import World
 def tell_world(world: World) -> Iterator[str]:
     yield f"world {world.seed} ({world.size})  {world.settings}"
     for pool in world.pools:
-        yield f"  pool {pool.name}: {pool.selector} levels {pool.levels} {pool.strategy} bound {pool.interference_limit_milli}"
+        bound = pool.interference_limit_milli
+        yield f"  pool {pool.name}: {pool.selector} levels {pool.levels} {pool.strategy} bound {bound}"
     for node in world.nodes:
         yield f"  {_fact(seen.NodeSeen(node))}"
     for queue in world.queues:
@@ -69,7 +70,9 @@ def tell_action(action: Action) -> str:
         case Hold():
             return f"Hold {action.workload} {_places(action.placements)} waits for {list(action.waits_for)}"
         case Shrink():
-            return f"Shrink {action.workload} {action.slots} for {action.beneficiary or 'nobody'}: {action.cause.text()}"
+            return (
+                f"Shrink {action.workload} {action.slots} for {action.beneficiary or 'nobody'}: {action.cause.text()}"
+            )
         case Evict():
             marks = " moved" * action.moved + " final" * action.final
             return f"Evict {action.workload}{marks} for {action.beneficiary or 'nobody'}: {action.cause.text()}"
@@ -87,19 +90,30 @@ def _fact(fact: seen.Observation) -> str:
     match fact:
         case seen.NodeSeen(node):
             devices = " ".join(
-                f"{d.index}:{d.model}{'' if d.healthy else '!'}{'m' if d.mig else ''}g{d.nvlink_group}" for d in node.devices
+                f"{d.index}:{d.model}{'' if d.healthy else '!'}{'m' if d.mig else ''}g{d.nvlink_group}"
+                for d in node.devices
             )
-            marks = [m for m, on in (("counted", not node.assignable), ("unready", not node.ready), ("cordoned", node.cordoned)) if on]
+            marks = [
+                m
+                for m, on in (
+                    ("counted", not node.assignable),
+                    ("unready", not node.ready),
+                    ("cordoned", node.cordoned),
+                )
+                if on
+            ]
             extra = f" {dict(node.accelerators)}" if node.accelerators else ""
             extra += f" taints {[t.key for t in node.taints]}" if node.taints else ""
             extra += f" foreign {node.foreign}" if node.foreign.cpu_milli or node.foreign.gpu_milli else ""
-            return f"node {node.name} {node.labels} {node.cpu_milli}m {node.memory_mib}Mi [{devices}]{extra} {' '.join(marks)}"
+            room = f"{node.cpu_milli}m {node.memory_mib}Mi [{devices}]"
+            return f"node {node.name} {node.labels} {room}{extra} {' '.join(marks)}"
         case seen.QueueSeen(queue):
             quotas = "; ".join(
                 f"{q.pool} " + ", ".join(f"{r} g{e.guarantee} l{e.limit} w{e.weight}" for r, e in q.resources.items())
                 for q in queue.quotas
             )
-            return f"queue {queue.name} in {queue.parent or 'top'} rank {queue.rank} {queue.state}: {quotas} {_policy(queue.policy)}"
+            place = f"in {queue.parent or 'top'} rank {queue.rank} {queue.state}"
+            return f"queue {queue.name} {place}: {quotas} {_policy(queue.policy)}"
         case seen.WorkloadSeen(workload):
             return tell_workload(workload)
         case _:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from optimus.model.queues import QueueState, WaitAction
 from optimus.model.workloads import ANY_POOL, Preemptible, Workload
 from optimus.testing.amounts import Amount, plus, replica_amount, shares_on
-from optimus.testing.gang_rules import minimum_seats, most_replicas, lines
+from optimus.testing.gang_rules import lines, minimum_seats, most_replicas
 from optimus.testing.ledger import COMING, NOW, Ledger, Record
 from optimus.testing.queue_paths import Tree
 from optimus.testing.rights import Use, binding, fixed_use, queue_use

@@ -39,13 +39,17 @@ def leaves(queues: tuple[Queue, ...]) -> list[str]:
     return [queue.name for queue in queues if queue.name not in inner]
 
 
-def _queue(draw: Draw, name: str, parent: Queue | None, totals: dict[str, Amount], siblings: int, *, strict: bool) -> Queue:
+def _queue(
+    draw: Draw, name: str, parent: Queue | None, totals: dict[str, Amount], siblings: int, *, strict: bool
+) -> Queue:
     quotas = []
     for pool, amount in totals.items():
         if draw.chance(12):
             continue  # says nothing about this pool
         above = _guarantees(parent, pool) if parent is not None else amount
-        resources = {GPU: _quota(draw, above.get(GPU, 0), siblings, unit=500 if draw.chance(15) else 1000, strict=strict)}
+        resources = {
+            GPU: _quota(draw, above.get(GPU, 0), siblings, unit=500 if draw.chance(15) else 1000, strict=strict)
+        }
         if draw.chance(15):
             resources[CPU] = _quota(draw, above.get(CPU, amount.get(CPU, 0)), siblings, unit=1000, strict=strict)
             if draw.chance(50):

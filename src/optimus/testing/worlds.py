@@ -18,6 +18,7 @@ from optimus.model.observations import (
     SlotRunning,
     WorkloadSeen,
 )
+from optimus.model.plans import Budget
 from optimus.model.pools import DEFAULT_POOL, NodePool
 from optimus.model.queues import Queue
 from optimus.model.settings import Settings
@@ -36,6 +37,7 @@ from optimus.testing.world_workloads import MINUTE_MS, WorkloadDice
 
 START_MS = 100_000_000
 HOUR_MS = 60 * MINUTE_MS
+POLICIES = ("fifo", "shortest-first", "least-attained-service", "deadline", "finish-time-fairness", "fair-share-only")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ class World:
     later: tuple[Workload, ...] = ()
     """Workloads that are submitted in the course of the story."""
     settings: Settings = field(default_factory=Settings)
+    policy: str = "default"
+    budget: Budget = field(default_factory=Budget)
     now_ms: int = START_MS
 
     def observations(self) -> list[Observation]:
@@ -88,7 +92,8 @@ def random_world(seed: int, size: str = "small") -> World:
     nodes = draw_nodes(draw, pools, draw.between(*bounds.nodes), bounds.most_devices)
     names = sorted({DEFAULT_POOL, *(pool.name for pool in pools)})
     ledger = Ledger(Settings())
-    for fact in (*(PoolSeen(p) for p in pools), *(NodeSeen(n) for n in nodes)):
+    facts: list[Observation] = [*(PoolSeen(p) for p in pools), *(NodeSeen(n) for n in nodes)]
+    for fact in facts:
         ledger.observe(fact, START_MS)
     totals = {name: total_capacity({n.name: n for n in ledger.nodes_of(name)}) for name in names}
     queues = draw_queues(draw, {name: t for name, t in totals.items() if t}, draw.between(*bounds.queues))
@@ -112,7 +117,21 @@ def random_world(seed: int, size: str = "small") -> World:
         hold_ms=draw.pick((60_000, 120_000, 600_000)),
         consolidation=not draw.chance(20),
     )
-    return World(seed, size, pools, nodes, queues, tuple(workloads), running, later, settings)
+    policy = draw.weighted(((7, "default"), *((1, name) for name in POLICIES)))
+    budget = Budget() if draw.chance(93) else _tight(draw)
+    return World(seed, size, pools, nodes, queues, tuple(workloads), running, later, settings, policy, budget)
+
+
+def _tight(draw: Draw) -> Budget:
+    """A budget that cuts plans short; 5 and 9 are claimed for complete plans only, the rest for all."""
+    return Budget(
+        passes=draw.between(1, 2),
+        starts=draw.between(1, 3),
+        victim_searches=draw.between(0, 2),
+        trial_fits=draw.between(1, 20),
+        growth_steps=draw.between(0, 3),
+        reservations_per_pool=draw.between(0, 3),
+    )
 
 
 def _sensible(draw: Draw, ledger: Ledger, dice: WorkloadDice) -> Workload:
@@ -153,9 +172,7 @@ def _run_in(draw: Draw, ledger: Ledger, tree: Tree, workload: Workload, pool: st
         return ()
     since = START_MS - draw.between(0, 300) * MINUTE_MS
     ledger.observe(WorkloadSeen(workload), START_MS)
-    replicas = tuple(
-        SlotRunning(workload.id, t.seat.role, t.seat.ordinal, t.node, t.devices, since) for t in taken
-    )
+    replicas = tuple(SlotRunning(workload.id, t.seat.role, t.seat.ordinal, t.node, t.devices, since) for t in taken)
     for replica in replicas:
         ledger.observe(replica, START_MS)
     # over the limit, or fixed work outside the guarantee, only where somebody has changed the queue since

@@ -43,10 +43,8 @@ class Scorer:
         self.gap: list[int] = [round(float(v) * 1000) for v in values]
 
     def score(self, room: Room, shape: Shape, at: Ints | slice) -> Ints:
-        if shape.strategy is Strategy.SPREAD:
-            usable = _emptiness(room, at)
-        else:
-            usable = self._usable(room, shape, at)
+        spread = shape.strategy is Strategy.SPREAD
+        usable = _emptiness(room, at) if spread else self._usable(room, shape, at)
         half = 1 << (USABLE_BITS - 1)
         total = np.clip(usable, -half, half - 1) << ACTIVITY_BITS
         if shape.gpu_count and not shape.whole and shape.activity_milli:

@@ -27,7 +27,7 @@ Bools = NDArray[np.bool_]
 QUANTUM_MILLI = 10
 """Gains are counted in hundredths of a device, so that the layers below decide between equals."""
 CHUNK = 640
-"""Nodes evaluated at once. Larger temporaries leave the cache and cost page faults: four times slower."""
+"""Nodes evaluated at once. Larger temporaries leave the cache and cost page faults: about twice as slow."""
 _TIE_MARGIN = 1e-6
 """Keeps rounding noise of sums from deciding a gain that lies half-way between two quanta."""
 _IMPOSSIBLE = -1e9

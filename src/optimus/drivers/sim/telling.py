@@ -57,7 +57,7 @@ def tell_events(events: Iterable[Observation], book: Book) -> Iterator[Line]:
     for event in events:
         match event:
             case seen.WorkloadSeen(workload):
-                yield _tell_workload(workload, book.entries.get(workload.id))
+                yield from _tell_workload(workload, book.entries.get(workload.id))
             case seen.WorkloadEnded(workload_id, outcome):
                 yield Line(kind=_ENDINGS[outcome], subject=workload_id, text="")
             case seen.NodeSeen(node):
@@ -107,13 +107,14 @@ def tell_replica(replica: Replica) -> ReplicaTold:
 # -- events -----------------------------------------------------------------------------------------------------
 
 
-def _tell_workload(workload: Workload, entry: Entry | None) -> Line:
+def _tell_workload(workload: Workload, entry: Entry | None) -> Iterator[Line]:
     if entry is None:
         text = f"{describe_gang(workload)}, queue {workload.queue}"
-        return Line(kind="submitted", subject=workload.id, text=text)
-    if workload.suspended != entry.spec.suspended:
-        return Line(kind="suspended" if workload.suspended else "resumed", subject=workload.id, text="")
-    return Line(kind="changes", subject=workload.id, text=_differences(entry.spec, workload))
+        yield Line(kind="submitted", subject=workload.id, text=text)
+    elif workload.suspended != entry.spec.suspended:
+        yield Line(kind="suspended" if workload.suspended else "resumed", subject=workload.id, text="")
+    elif changed := _differences(entry.spec, workload):
+        yield Line(kind="changes", subject=workload.id, text=changed)
 
 
 def _tell_node(node: Node, before: Node | None) -> Iterator[Line]:

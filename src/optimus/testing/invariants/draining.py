@@ -49,8 +49,8 @@ def everybody_starts(world: World, *, seen_cycles: list[Cycle] | None = None) ->
         idle = not cycle.plan.actions and body.next_event_ms() is None and not arrivals
         still = still + 1 if idle else 0
         if still > 8:
-            reasons = {w.workload: w.reason.text() for w in cycle.plan.waiting if w.workload in waiting}
-            return [f"everything stands still while {name} waits: {why}" for name, why in sorted(reasons.items())]
+            why = {w.workload: w.reason.text() for w in cycle.plan.waiting}
+            return [f"everything stands still while {name} waits: {why.get(name)}" for name in sorted(waiting)]
         if body.now_ms - world.now_ms > patience:
             return [f"{name} has not started within {patience // MINUTE_MS} minutes" for name in sorted(waiting)]
     return [f"not drained after {MOST_CYCLES} cycles: {', '.join(sorted(hopeful - body.first_start_ms.keys()))}"]

@@ -27,7 +27,14 @@ from optimus.testing.rights import (
 )
 from optimus.testing.seats import fits, is_counted
 from optimus.testing.spaces import Spaces, occupy, spaces
-from optimus.testing.waiting import breaks_limit, costliest_amount, least_amount, listed_pools, quota_allows, standing_refusal
+from optimus.testing.waiting import (
+    breaks_limit,
+    costliest_amount,
+    least_amount,
+    listed_pools,
+    quota_allows,
+    standing_refusal,
+)
 
 MOST_VICTIMS = 8
 
@@ -68,7 +75,9 @@ def _could_have(
     ledger = cycle.after
     if not amount or amount != least_amount(ledger, asker, pool):
         return []  # its share depends on where it lands
-    if asker.preemptible in (Preemptible.NO, Preemptible.SURPLUS) and not quota_allows(ledger, tree, asker, pool, use={}):
+    if asker.preemptible in (Preemptible.NO, Preemptible.SURPLUS) and not quota_allows(
+        ledger, tree, asker, pool, use={}
+    ):
         return []
     victims = _victims(cycle, tree, use, asker, pool, amount, touched)
     room = spaces(ledger, pool, COMING)
@@ -92,7 +101,11 @@ def _victims(
             continue
         if not inside_guarantees(tree, use, asker.queue, pair[0], pool, amount):
             continue
-        if record.started_ms is None or any(r.stage is not Stage.RUNNING for r in record.live.values()) or record.leaving:
+        if (
+            record.started_ms is None
+            or any(r.stage is not Stage.RUNNING for r in record.live.values())
+            or record.leaving
+        ):
             continue
         if protection(tree, least, pair[1]) is None and ran_long_enough(tree, record, cycle.now_ms, reclaim=True):
             found.append(Victim(record, pair[1], record.amount(COMING)))

@@ -44,8 +44,12 @@ def _shape(cycle: Cycle, name: str) -> list[str]:
         before = set(faults(gang, old.present(promised=True))) if old.live else set()
         found += [f"{name} is left in a shape it may not have: {f}" for f in faults(gang, wanted) if f not in before]
     rules = togetherness(gang, wanted)
-    earlier = {rule.where for rule in togetherness(gang, old.present(promised=True)) if _is_apart(rule, old, cycle.before)}
-    placed = {(p.role, p.ordinal) for a in cycle.plan.actions if a.workload == name for p in getattr(a, "placements", ())}
+    earlier = {
+        rule.where for rule in togetherness(gang, old.present(promised=True)) if _is_apart(rule, old, cycle.before)
+    }
+    placed = {
+        (p.role, p.ordinal) for a in cycle.plan.actions if a.workload == name for p in getattr(a, "placements", ())
+    }
     for rule in rules:
         apart = _is_apart(rule, record, cycle.after)
         if apart and rule.where not in earlier and placed & rule.members:
@@ -65,7 +69,11 @@ def _is_apart(rule: Togetherness, record: Record, ledger: Ledger) -> str:
         if rule.level != NVLINK_LEVEL:
             domains.add(domain(node, rule.level, ledger.pools[pool]))
             continue
-        groups = {d.nvlink_group for d in node.devices if d.index in replica.devices or (replica.devices and not node.assignable)}
+        groups = {
+            d.nvlink_group
+            for d in node.devices
+            if d.index in replica.devices or (replica.devices and not node.assignable)
+        }
         domains |= {(node.name, group) for group in groups}
         if not groups:
             domains.add((node.name,))
@@ -164,7 +172,12 @@ def _stragglers(cycle: Cycle) -> list[str]:
     found = []
     for name, record in cycle.after.records.items():
         old = cycle.before.records[name]
-        if record.ended or old.lost_ms is None or not record.present() or meets_minimum(record.spec.gang, record.present()):
+        if (
+            record.ended
+            or old.lost_ms is None
+            or not record.present()
+            or meets_minimum(record.spec.gang, record.present())
+        ):
             continue
         grace = record.spec.loss_grace_ms if record.spec.on_loss is OnLoss.REPLACE else 0
         late = cycle.now_ms - old.lost_ms

@@ -27,7 +27,8 @@ def inside_guarantees(cycle: Cycle) -> list[str]:
         more = any(number > fixed_amount(old).get(r, 0) for r, number in fixed_amount(record).items())
         if record.spec.preemptible in (Preemptible.NO, Preemptible.SURPLUS) and more:
             found += [
-                f"{name} ({record.spec.preemptible}) is admitted outside the guarantee of {q}: {used} of {allowed} {r} in {p}"
+                f"{name} ({record.spec.preemptible}) is admitted outside the guarantee of {q}: "
+                f"{used} of {allowed} {r} in {p}"
                 for q, p, r, used, allowed in fixed_faults(cycle.after, tree, record.spec)
             ]
         found += _limits(cycle.before, cycle.after, tree, name)

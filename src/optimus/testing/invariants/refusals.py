@@ -13,7 +13,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from optimus.engine.engine import Engine
-from optimus.model.plans import Drop, Evict, Grow, Hold, Plan, Reject, Shrink, Start
+from optimus.model.plans import Budget, Drop, Evict, Grow, Hold, Plan, Reject, Shrink, Start
 from optimus.model.reasons import Code
 from optimus.testing.body import MILD, Cycle, PretendBody
 from optimus.testing.drawing import Draw
@@ -47,7 +47,9 @@ def never_refused(cycle: Cycle) -> list[str]:
             if pool in reserved or not (is_counted(record.spec) or alone):
                 continue
             if fits(record.spec, cycle.after.pools[pool], room) and quota_allows(cycle.after, tree, record.spec, pool):
-                found.append(f"{wait.workload} waits ({wait.reason.text()}), but pool {pool} has room for it and quota, too")
+                found.append(
+                    f"{wait.workload} waits ({wait.reason.text()}), but pool {pool} has room for it and quota, too"
+                )
     return found
 
 
@@ -56,7 +58,7 @@ def first_in_empty_line(world: World) -> list[str]:
     found: list[str] = []
     for workload in world.waiting:
         others = tuple(w for w in world.workloads if w.id in world.running)
-        alone = replace(world, workloads=(*others, workload), later=())
+        alone = replace(world, workloads=(*others, workload), later=(), budget=Budget())
         cycle = PretendBody(alone, MILD).step(0)
         found += never_refused(cycle)
     return found
@@ -81,7 +83,7 @@ def same_answers_in_any_order(world: World) -> list[str]:
 
 
 def _decided(world: World) -> Plan:
-    engine = Engine(settings=world.settings, seed=world.seed)
+    engine = Engine(policy=world.policy, settings=world.settings, seed=world.seed)
     return engine.step(world.observations(), world.now_ms)
 
 
@@ -98,5 +100,3 @@ def _answers(plan: Plan, names: set[str]) -> Counter[str]:
         if wait.workload in names:
             found[str(wait.reason.code)] += 1
     return found
-
-

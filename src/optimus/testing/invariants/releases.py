@@ -117,11 +117,17 @@ def _drop(cycle: Cycle, record: Record, action: Drop) -> str | None:
 
 
 def _reject(cycle: Cycle, tree: Tree, record: Record, action: Reject) -> str | None:
+    if action.cause.code is Code.RAN_TOO_LONG:  # its time was over when it lost its last replica
+        return None if must_stop(cycle, tree, record) is Code.RAN_TOO_LONG else "it may run longer"
     if action.cause.code is not Code.WAITED_TOO_LONG:
         return "that is no cause to refuse work for good"
     waited = cycle.now_ms - record.spec.submitted_ms
     for name in tree.path(record.spec.queue):
         policy = tree.queues[name].policy
-        if policy.max_wait_ms is not None and policy.max_wait_action is WaitAction.FAIL and waited >= policy.max_wait_ms:
+        if (
+            policy.max_wait_ms is not None
+            and policy.max_wait_action is WaitAction.FAIL
+            and waited >= policy.max_wait_ms
+        ):
             return None
     return "no queue above it says so"

@@ -1,9 +1,12 @@
-"""9. A plan is deterministic and idempotent: the same snapshot gives the same plan, whatever order its facts arrived in;
+"""9. A plan is deterministic and idempotent: the same snapshot gives the same plan, whatever order its facts came in;
 applying a plan and deciding again with nothing new gives an empty plan. Deciding changes nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
+
+from msgspec import structs
 
 from optimus.engine.engine import Engine
 from optimus.model import observations as seen
@@ -13,12 +16,15 @@ from optimus.testing.worlds import World
 
 
 class CarefulEngine(Engine):
-    """Decides everything twice, and once more after the plan is counted as done; `complaints` are of the last step."""
+    """Decides everything twice (by turns on the same state and on one restored from its dump), and once more after the
+    plan is counted as done; `complaints` are those of the last step."""
 
     complaints: list[str]
+    _turn = 0
 
     def step(self, observations: Sequence[seen.Observation], now_ms: int) -> Plan:
         self.complaints = []
+        self._turn += 1
         plan = super().step(observations, now_ms)
         again = super().decide(now_ms)
         if again.actions and plan.complete:
@@ -32,8 +38,13 @@ class CarefulEngine(Engine):
         plan = super().decide(now_ms)
         if self.dump() != before:
             self.complaints.append("deciding has changed the state")
-        if super().decide(now_ms) != plan:
-            self.complaints.append("the same snapshot gives two different plans")
+        if self._turn % 2:
+            twin = Engine(policy=self.policy, settings=self.state.settings, budget=self.budget, seed=self.seed)
+            twin.restore(before)
+            if (other := twin.decide(now_ms)) != plan:
+                self.complaints.append(f"a restored state gives another plan: {_difference(plan, other)}")
+        elif (other := super().decide(now_ms)) != plan:
+            self.complaints.append(f"the same snapshot gives two different plans: {_difference(plan, other)}")
         return plan
 
 
@@ -42,16 +53,25 @@ def order_of_facts(world: World) -> list[str]:
     plans = []
     for turn in range(3):
         draw = Draw(world.seed, f"order/{turn}")
-        engine = Engine(settings=world.settings, seed=world.seed)
+        engine = Engine(policy=world.policy, settings=world.settings, budget=world.budget, seed=world.seed)
         plans.append(engine.step(shuffled(world, draw) if turn else world.observations(), world.now_ms))
-    found = []
-    for plan in plans[1:]:
-        for part in ("actions", "waiting", "reservations", "shares", "conditions", "complete"):
-            one, other = getattr(plans[0], part), getattr(plan, part)
-            if one != other:
-                difference = next(((a, b) for a, b in zip(one, other, strict=False) if a != b), (len(one), len(other)))
-                found.append(f"{part} depend on the order of the facts: {difference[0]} or {difference[1]}")
-    return found
+    return [
+        f"the plan depends on the order of the facts: {what}"
+        for plan in plans[1:]
+        if (what := _difference(plans[0], structs.replace(plan, version=plans[0].version)))
+    ]
+
+
+def _difference(one: Plan, other: Plan) -> str:
+    """The first thing in which two plans differ; empty if they are equal."""
+    for part in structs.fields(Plan):
+        mine, theirs = getattr(one, part.name), getattr(other, part.name)
+        if mine != theirs:
+            if not isinstance(mine, tuple):
+                return f"{part.name}: {mine} or {theirs}"
+            pairs = zip_longest(mine, theirs, fillvalue="nothing")
+            return f"{part.name}: " + next(f"{a} or {b}" for a, b in pairs if a != b)
+    return ""
 
 
 def shuffled(world: World, draw: Draw) -> list[seen.Observation]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from optimus.model.plans import Evict, Shrink
+from optimus.model.plans import Budget, Evict, Shrink
 from optimus.testing.body import MILD, Cycle, PretendBody
 from optimus.testing.worlds import World
 
@@ -22,12 +22,14 @@ def reaches_steady_state(world: World, *, seen: list[Cycle] | None = None) -> li
     body = PretendBody(world, MILD)
     bound = 40 + 6 * len(world.workloads)
     quiet = 0
+    last = ""
     pairs: dict[tuple[str, str], int] = {}
     for number in range(bound):
         cycle = body.step(0 if number == 0 else QUIET_STEP_MS if quiet else STEP_MS)
         if seen is not None:
             seen.append(cycle)
         quiet = quiet + 1 if not cycle.plan.actions else 0
+        last = "; ".join(f"{type(a).__name__} {a.workload}" for a in cycle.plan.actions)
         for action in cycle.plan.actions:
             if isinstance(action, Evict | Shrink) and action.beneficiary:
                 pair = (action.workload, action.beneficiary)
@@ -38,12 +40,11 @@ def reaches_steady_state(world: World, *, seen: list[Cycle] | None = None) -> li
                     return [f"{pair[0]} gives way to {pair[1]} again and again (cycle {cycle.number})"]
         if quiet >= QUIET_CYCLES and body.next_event_ms() is None:
             return []
-    last = "; ".join(f"{type(a).__name__} {a.workload}" for a in cycle.plan.actions)
     return [f"still busy after {bound} cycles: {last or 'only events of the body are left'}"]
 
 
 def timeless(world: World) -> World:
-    """Without rules that end or refuse work because time passes."""
+    """Without rules that end or refuse work because time passes, and with the usual budget."""
     queues = tuple(
         structs.replace(
             q, policy=structs.replace(q.policy, max_wait_ms=None, max_runtime_ms=None, idle_timeout_ms=None)
@@ -52,4 +53,4 @@ def timeless(world: World) -> World:
     )
     workloads = tuple(structs.replace(w, max_runtime_ms=None) for w in world.workloads)
     later = tuple(structs.replace(w, max_runtime_ms=None) for w in world.later)
-    return replace(world, queues=queues, workloads=workloads, later=later)
+    return replace(world, queues=queues, workloads=workloads, later=later, budget=Budget())

@@ -47,13 +47,17 @@ def unlawful(
         if record.spec.id not in items:
             continue
         pair = sides(tree, spec.queue, record.spec.queue)
-        wrong = _protected(cycle, tree, spec.queue, spec.effective_priority, record, victim, items[record.spec.id], pair)
+        wrong = _protected(
+            cycle, tree, spec.queue, spec.effective_priority, record, victim, items[record.spec.id], pair
+        )
         if wrong is not None:
             found.append(f"{victim.workload} gives way to {asker} ({victim.cause.code}), but {wrong}")
         elif pair is not None and not _is_only_moved(cycle, tree, record, victim):
             by_side.setdefault(pair[1], []).append(_given(record, victim))
             if not _may_ask(tree, use, shares, spec.queue, pair[0], pool, amount):
-                found.append(f"{asker} takes from {victim.workload}, but {pair[0]} is not inside what it is due in {pool}")
+                found.append(
+                    f"{asker} takes from {victim.workload}, but {pair[0]} is not inside what it is due in {pool}"
+                )
     for side, given in by_side.items():
         found += _excess(tree, use, shares, spec.queue, side, pool, amount, given, asker)
     return found
@@ -93,7 +97,9 @@ def _protected(
         attended = spec.workload_class is not WorkloadClass.UNATTENDED and spec.preemptible is Preemptible.DEFAULT
         if whole and attended and items[0].inside:
             return f"{spec.workload_class} work is protected inside the guarantee of {sorted(items[0].inside)}"
-        return None if victim.cause.code is not Code.RECLAIMED else "it is in the same queue, nothing is taken back there"
+        return (
+            None if victim.cause.code is not Code.RECLAIMED else "it is in the same queue, nothing is taken back there"
+        )
     if item is None:
         return "it has nothing above its minimum"
     guarded = protection(tree, item, pair[1])

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import msgspec
 
-from optimus.model.plans import Evict, Plan, Reject
+from optimus.model.plans import Drop, Evict, Plan, Reject, Shrink
 from optimus.model.reasons import SENTENCES
 from optimus.testing.body import Cycle
 from optimus.testing.fair_shares import Unknown, fair_shares
 from optimus.testing.invariants.releases import must_stop
-from optimus.testing.ledger import COMING
+from optimus.testing.ledger import COMING, Ledger
 from optimus.testing.queue_paths import Tree
 from optimus.testing.rights import queue_use
 
@@ -62,11 +62,21 @@ def _form(plan: Plan) -> list[str]:
 
 
 def _shares(cycle: Cycle) -> list[str]:
-    tree = Tree(cycle.before.queues)
+    """Shares as they were before the plan, or after it has stopped and refused what must not go on."""
+    released = cycle.before.copy()
+    for action in cycle.plan.actions:
+        if isinstance(action, Reject | Drop) or (isinstance(action, Evict | Shrink) and not action.beneficiary):
+            released.carry_out_one(action, cycle.now_ms)
     try:
-        shares, demands = fair_shares(cycle.before, tree, cycle.now_ms)
+        found = _wrong_shares(cycle, cycle.before)
+        return found and _wrong_shares(cycle, released)
     except Unknown:
         return []
+
+
+def _wrong_shares(cycle: Cycle, ledger: Ledger) -> list[str]:
+    tree = Tree(ledger.queues)
+    shares, demands = fair_shares(ledger, tree, cycle.now_ms)
     use = queue_use(cycle.after, tree, COMING)
     found = []
     said = {(s.queue, s.pool, s.resource): s for s in cycle.plan.shares}
