@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from optimus.cli.scenario import play_world
+from optimus.drivers.sim import playing
 from tests.cli.terminal import COMMAND, ROOT, Ran, environment, on_terminal, optimus
 
 STORY = """
@@ -185,3 +187,16 @@ def test_an_output_that_nobody_reads_is_no_accident(story: Path) -> None:
         ["bash", "-c", command], env=environment(), capture_output=True, encoding="utf-8", check=False
     )
     assert "Traceback" not in done.stderr
+
+
+def test_a_breakdown_of_the_scheduler_is_told_in_the_outcome(story: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def break_down(*_arguments: object, **_named: object) -> None:
+        raise AssertionError("a rule is broken")
+
+    monkeypatch.setattr(playing, "play", break_down)
+    outcome = play_world((story,))
+    assert not outcome.ok and outcome.files == (str(story),)
+    assert "the scheduler broke down: AssertionError: a rule is broken" in outcome.crash
+    monkeypatch.setenv("OPTIMUS_DEBUG", "1")
+    with pytest.raises(AssertionError):
+        play_world((story,))

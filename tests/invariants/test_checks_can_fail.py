@@ -1,4 +1,4 @@
-"""A check that never complains proves nothing: each one meets a plan that breaks its invariant, and one that does not."""
+"""A check that never complains proves nothing: each meets a plan that breaks its invariant, and one that does not."""
 
 from __future__ import annotations
 

@@ -56,6 +56,9 @@ def test_book_and_state_agree(path: Path) -> None:
     for moment in play:
         book, state = in_book(play), in_state(play.engine.state)
         assert set(book) == set(state), f"after cycle {moment.cycle.number}"
+        entries = play.stage.book.entries
+        known = {name for name, entry in entries.items() if entry.over is None or entry.leaving}
+        assert known == set(play.engine.state.workloads.row_of), f"after cycle {moment.cycle.number}"
         for slot, (node, devices, promised) in book.items():
             assert (node, len(devices), promised) == (state[slot][0], len(state[slot][1]), state[slot][2])
             if play.stage.book.nodes[node].assignable:

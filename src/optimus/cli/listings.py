@@ -20,7 +20,7 @@ class ReasonListed(Struct, frozen=True):
 
 
 def policies(output: FormatOption = Format.TABLE) -> None:
-    """Policies that come with Optimus, or with packages installed beside it."""
+    """List the policies there are."""
     from importlib.metadata import entry_points
 
     from optimus.decide import policies as built_in
@@ -41,7 +41,7 @@ def policies(output: FormatOption = Format.TABLE) -> None:
 
 
 def reasons(output: FormatOption = Format.TABLE) -> None:
-    """Every reason for which work waits, is refused, moved, shrunk or stopped."""
+    """List the reasons for which work waits or is stopped."""
     from string import Formatter
 
     from optimus.model.reasons import SENTENCES

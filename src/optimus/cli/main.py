@@ -12,20 +12,21 @@ import typer
 
 from optimus import __version__
 from optimus.cli import listings, scenario, story
+from optimus.cli.showing import example
 
 app = typer.Typer(
     name="optimus",
     help="Decides who gets which GPUs, when, and for how long.",
-    epilog="Start here:  optimus story",
+    epilog=example("optimus story"),
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(scenario.app, name="scenario")
-app.command(name="policies", epilog="Example:  optimus policies -o json")(listings.policies)
-app.command(name="reasons", epilog="Example:  optimus reasons -o wide")(listings.reasons)
-app.command(name="story", epilog="Example:  optimus story --fast | less -R")(story.story)
+app.command(name="policies", epilog=example("optimus policies -o json"))(listings.policies)
+app.command(name="reasons", epilog=example("optimus reasons -o wide"))(listings.reasons)
+app.command(name="story", epilog=example("optimus story --fast | less -R"))(story.story)
 
 
 def _show_version(wanted: bool) -> None:

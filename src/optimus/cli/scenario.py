@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from optimus.cli.showing import Format, FormatOption, Printer, console, dump
+from optimus.cli.showing import Format, FormatOption, Printer, console, dump, example
 
 if TYPE_CHECKING:
     from optimus.cli.scenario_checks import Checked
     from optimus.drivers.sim.outcome import Outcome
 
 app = typer.Typer(
-    help="Play and check scenario files: cluster, queues, workloads, what happens, what must be true.",
+    help="Play or check scenario files.",
+    epilog=example("optimus scenario run my-story.yaml"),
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Files = Annotated[list[Path], typer.Argument(metavar="FILE…", help="Scenario files; of a folder, all in it.")]
+Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Scenario files; of a folder, all in it.")]
 Together = Annotated[bool, typer.Option("--together", help="All files describe one world.")]
 PATIENCE_SECONDS = 1.0
 """Without a word; then a progress bar appears."""
@@ -31,14 +32,14 @@ World = tuple[Path, ...]
 Result = TypeVar("Result")
 
 
-@app.command(epilog="Example:  optimus scenario run examples/01-scenario-lend-and-take-back/story.yaml")
-def run(files: Files, output: FormatOption = Format.TABLE, together: Together = False) -> None:
+@app.command(epilog=example("optimus scenario run examples/01-scenario-lend-and-take-back/story.yaml"))
+def run(file: Files, output: FormatOption = Format.TABLE, together: Together = False) -> None:
     """Play scenario files with the scheduler's real decision code.
 
     One file is told as a story, of several there is a line each (-o wide tells them all).
     Fails (1) if an expectation does not hold or a file has errors that it does not announce.
     """
-    outcomes = list(_each(_worlds(files, together), play_world))
+    outcomes = list(_each(_worlds(file, together), play_world))
     if output in (Format.JSON, Format.YAML):
         from optimus.drivers.sim.outcome import Outcomes
 
@@ -51,12 +52,12 @@ def run(files: Files, output: FormatOption = Format.TABLE, together: Together = 
         raise typer.Exit(1)
 
 
-@app.command(epilog="Example:  optimus scenario check my-story.yaml")
-def check(files: Files, output: FormatOption = Format.TABLE, together: Together = False) -> None:
-    """Read scenario files and report every error with its place, without playing."""
+@app.command(epilog=example("optimus scenario check my-story.yaml"))
+def check(file: Files, output: FormatOption = Format.TABLE, together: Together = False) -> None:
+    """Report every error in scenario files, each with its place."""
     from optimus.cli.scenario_checks import check_world, report_checks
 
-    checked: list[Checked] = list(_each(_worlds(files, together), check_world))
+    checked: list[Checked] = list(_each(_worlds(file, together), check_world))
     report_checks(checked, output)
     if not all(one.ok for one in checked):
         raise typer.Exit(1)
@@ -109,7 +110,7 @@ def _worlds(files: Sequence[Path], together: bool) -> list[World]:
         else:
             found.append(path)
     if wrong:
-        raise typer.BadParameter("\n".join(wrong), param_hint="FILE…")
+        raise typer.BadParameter("\n".join(wrong), param_hint="FILE")
     return [tuple(found)] if together else [(path,) for path in found]
 
 

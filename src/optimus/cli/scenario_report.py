@@ -133,11 +133,11 @@ def _lines(cycle: CycleTold, known: dict[str, str], *, wide: bool) -> Iterator[T
     """`known`: what was said about those that wait after the cycle before."""
     yield from _folded((line.kind, "yellow", line.subject, line.text) for line in cycle.events)
     yield from _folded((*VERBS[action.kind], action.workload, action.text) for action in cycle.actions)
-    acted = {action.workload for action in cycle.actions}
+    acted = {action.workload: action.kind for action in cycle.actions}
     waits: list[Told] = []
     unchanged = 0
     for wait in cycle.waiting:
-        if wait.workload in acted and wait.reason.code in SAID_BY_ACTION:
+        if acted.get(wait.workload) == "Reject" or (wait.workload in acted and wait.reason.code in SAID_BY_ACTION):
             continue
         if known.get(wait.workload) == wait.reason.text and not wide:
             unchanged += 1

@@ -37,6 +37,11 @@ FormatOption = Annotated[
 ]
 
 
+def example(*commands: str) -> str:
+    """For the end of a help text; the lines stay as they are."""
+    return "\b\n" + "\n".join(["Example:", *(f"  {command}" for command in commands)])
+
+
 def console(*, stderr: bool = False) -> Console:
     """Colours and cursor moves only on a terminal, and not where NO_COLOR says so."""
     return Console(stderr=stderr, highlight=False, soft_wrap=True, emoji=False)

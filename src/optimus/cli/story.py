@@ -36,10 +36,10 @@ Show = Callable[[list[Text]], None]
 
 
 def story(
-    file: Annotated[Path | None, typer.Argument(help="A scenario file of your own instead.")] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A scenario file of your own instead.")] = None,
     fast: Annotated[bool, typer.Option("--fast", help="Without pauses.")] = False,
 ) -> None:
-    """Watch the scheduler at work: half a minute in the life of a small cluster."""
+    """Watch the scheduler at work for half a minute."""
     from optimus.api.loading import load_files
     from optimus.drivers.sim.playing import Play
     from optimus.engine.policy_loading import PolicyError

@@ -10,10 +10,12 @@ Must not: play.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from rich.text import Text
 
 from optimus.api.scenario import ExpectedState
-from optimus.drivers.sim.book import Book, Entry, Replica
+from optimus.drivers.sim.book import Book, Entry
 from optimus.drivers.sim.wording import natural, short
 from optimus.model.nodes import WHOLE_DEVICE_MILLI, Node
 from optimus.model.plans import Plan
@@ -29,12 +31,20 @@ JOBS = 24
 LEGEND = " █ guaranteed  ▒ borrowed  ░ guaranteed but idle  S›V: S goes, V comes"
 
 
+@dataclass(slots=True)
+class OnDevice:
+    here: list[Entry] = field(default_factory=list)
+    leaving: list[Entry] = field(default_factory=list)
+    coming: list[Entry] = field(default_factory=list)
+
+
 class Picture:
     def __init__(self, book: Book) -> None:
         self.book = book
         leaves = list(dict.fromkeys([*_leaves(book), *(entry.spec.queue for entry in book.entries.values())]))
         self.colours = {queue: COLOURS[i % len(COLOURS)] for i, queue in enumerate(leaves)}
         self.letters = _letters(leaves)
+        self.devices = _by_device(book)
 
     def draw(self, plan: Plan, width: int) -> list[Text]:
         """Lines that are no wider than `width`."""
@@ -53,7 +63,8 @@ class Picture:
     def _row(self, node: Node) -> Text:
         row = Text()
         for device in node.devices:
-            here, leaving, coming = self._on(node.name, device.index)
+            at = self.devices.get((node.name, device.index), OnDevice())
+            here, leaving, coming = at.here, at.leaving, at.coming
             row.append(" ")
             if leaving and not here:
                 row.append_text(self._pair(leaving[0], coming))
@@ -74,19 +85,6 @@ class Picture:
         return Text(arrow, style=f"black on {self.colours[queue]}") + Text(
             to, style=f"bold black on {self.colours[coming[0].spec.queue]}" if coming else ""
         )
-
-    def _on(self, node: str, device: int) -> tuple[list[Entry], list[Entry], list[Entry]]:
-        """Who is on the device, who leaves it, who comes."""
-
-        def there(replica: Replica) -> bool:
-            return replica.node == node and device in replica.devices
-
-        entries = self.book.entries.values()
-        live = [(entry, replica) for entry in entries for replica in entry.live.values() if there(replica)]
-        here = [entry for entry, replica in live if not replica.promised]
-        coming = [entry for entry, replica in live if replica.promised]
-        leaving = [entry for entry in entries for replica in entry.leaving.values() if there(replica)]
-        return here, leaving, coming
 
     # -- queues -----------------------------------------------------------------------------------------------
 
@@ -123,6 +121,18 @@ _STATE_WORDS = {
     ExpectedState.STOPPING: "leaves",
     ExpectedState.PENDING: "waits",
 }
+
+
+def _by_device(book: Book) -> dict[tuple[str, int], OnDevice]:
+    found: dict[tuple[str, int], OnDevice] = {}
+    for entry in book.entries.values():
+        for leaving, replicas in ((False, entry.live), (True, entry.leaving)):
+            for replica in replicas.values():
+                for device in replica.devices:
+                    at = found.setdefault((replica.node, device), OnDevice())
+                    side = at.leaving if leaving else at.coming if replica.promised else at.here
+                    side.append(entry)
+    return found
 
 
 def _numbers(used: int, guarantee: int, due: int) -> str:

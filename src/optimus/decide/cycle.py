@@ -1,13 +1,13 @@
 """One cycle, from snapshot to plan. This is the story; every step is a module of its own.
 
+    release     promises whose room is free, start; what must not go on    releasing.py
     shares      what each queue is due                                     shares.py
-    release     what must not go on; promises whose room is free, start    releasing.py
     replace     lost replicas of running gangs                             growing.py
     allocate    turn by turn: idle room, taking back, moving, reserving    allocating.py
     grow        elastic work into what is left                             growing.py
 
-Allocate and grow are repeated until a pass changes nothing. The world they leave is the world the next cycle starts
-from, so deciding again with nothing new gives an empty plan.
+Replace, allocate and grow are repeated until a pass changes nothing. The world they leave is the world the next cycle
+starts from, so deciding again with nothing new gives an empty plan.
 """
 
 from __future__ import annotations
@@ -33,19 +33,18 @@ def decide(snapshot: Snapshot, policy: Policy, now_ms: int, seed: int = 0, budge
     """What to do now. Pure: the same arguments give the same plan. `seed` is for policies that need one."""
     del seed  # no rule of this cycle draws lots; the argument is part of the contract with policies and journals
     world = World(snapshot, policy, now_ms, budget or Budget())
+    keep_promises(world)
+    drop_holds(world)
+    release(world)
+    refusals, hopefuls = _sort_out(world)
     shares = compute_shares(world)
     taker = Taker(world, shares)
     allocator = Allocator(world, shares, taker)
     grower = Grower(world, shares, taker)
-
-    keep_promises(world)
-    drop_holds(world)
-    release(world, shares)
-    grower.replace_lost()
-    grower.mend_sizes()
-    refusals, hopefuls = _sort_out(world)
     for _ in range(world.budget.passes):
         before = world.script.version
+        grower.replace_lost()
+        grower.mend_sizes()
         hopefuls += _waiting_again(world, refusals)
         allocator.run(line_up(world, shares, [row for row in hopefuls if world.waits(row)]))
         grower.run()
@@ -54,6 +53,9 @@ def decide(snapshot: Snapshot, policy: Policy, now_ms: int, seed: int = 0, budge
             break
     else:
         world.unreached.add("passes")
+    for row in hopefuls:
+        if world.waits(row) and row not in allocator.waiting.reasons:
+            refusals[row] = reason(Code.NOT_REACHED)
     return _plan(world, shares, allocator, refusals)
 
 
@@ -67,7 +69,6 @@ def _sort_out(world: World) -> tuple[dict[int, Reason], list[int]]:
         if refusal is not None:
             refusals[row] = refusal
         elif (over := ran_too_long(world, row) or waited_too_long(world, row, WaitAction.FAIL)) is not None:
-            refusals[row] = over
             world.reject(row, over)
         else:
             hopefuls.append(row)

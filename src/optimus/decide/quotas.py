@@ -111,6 +111,12 @@ def over_limit(world: World, queue: int, pool: int, amount: Ints, *, now: bool =
     )
 
 
+def limits_allow_now(world: World, queue: int, pool: int, amount: Ints) -> bool:
+    """Whether promised room may really be taken: what is coming counts it already."""
+    path = world.tree.paths[queue]
+    return not ((world.used_now[path, pool] + amount > world.tree.limit[path, pool]) & (amount > 0)).any()
+
+
 def over_guarantee(world: World, queue: int, pool: int, amount: Ints) -> Reason | None:
     """Work that may never be preempted must stay inside the guarantee at every level that names one.
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from optimus.decide.durations import elapsed_ms
-from optimus.decide.shares import Shares
+from optimus.decide.quotas import limits_allow_now
+from optimus.decide.shares import Shares, compute_shares
 from optimus.decide.victims import HoldingsCache, Unit, shedding_units, with_steps_before
 from optimus.decide.world import NEVER_TAKEN, World
 from optimus.model.queues import QueuePolicy, QueueState
@@ -20,7 +21,7 @@ from optimus.model.workloads import OnLoss
 from optimus.state.arrays import Ints
 
 
-def release(world: World, shares: Shares) -> None:
+def release(world: World) -> None:
     columns = world.columns
     alive = columns.view("alive") > 0
     holding = alive & (columns.view("held") + columns.view("promised") > 0)
@@ -30,7 +31,7 @@ def release(world: World, shares: Shares) -> None:
         cause, final = _must_stop(world, row)
         if cause is not None:
             world.evict(row, cause, final=final)
-    _obey_lowered_limits(world, shares)
+    _obey_lowered_limits(world)
 
 
 def keep_promises(world: World) -> None:
@@ -137,11 +138,12 @@ def _below_minimum(world: World, row: int) -> Reason | None:
     return reason(Code.BELOW_MINIMUM, running=int(columns.held[row]), minimum=int(columns.minimum[row]))
 
 
-def _obey_lowered_limits(world: World, shares: Shares) -> None:
+def _obey_lowered_limits(world: World) -> None:
     """A queue above its limit gives up work, in the usual order of victims, until it is inside."""
     tree = world.tree
     if not (world.used_coming > tree.limit).any():
         return
+    shares = compute_shares(world)
     for queue in reversed(tree.top_down()[1:]):
         for pool in range(world.used_coming.shape[1]):
             over = world.used_coming[queue, pool] - tree.limit[queue, pool]
@@ -218,10 +220,7 @@ def _room_is_free(world: World, slots: list[int]) -> bool:
     if not all(board.now.gpus[at] >= milli for at, milli in need_gpus.items()):
         return False
     queue = int(world.columns.queue[world.slots.workload[slots[0]]])
-    if queue < 0:
-        return False
-    path = world.tree.paths[queue]
-    return not ((world.used_now[path, pool] + total > world.tree.limit[path, pool]) & (total > 0)).any()
+    return queue >= 0 and limits_allow_now(world, queue, pool, total)
 
 
 def _by_name(world: World, rows: Ints) -> list[int]:

@@ -118,13 +118,8 @@ def _demand(world: World) -> Ints:
     leaves = [q for q in range(len(tree.queues)) if tree.is_leaf(q)]
     wanted[leaves] = world.used_coming[leaves]
     waiting: dict[tuple[int, int], int] = {}
-    for row in table.pending:
-        if columns.suspended[row] or columns.queue[row] < 0:
-            continue
-        key = (int(columns.queue[row]), int(columns.signature[row]))
-        waiting[key] = waiting.get(key, 0) + 1
-    for row in np.flatnonzero((columns.view("releasing") > 0) & (columns.view("alive") > 0)).tolist():
-        if columns.queue[row] >= 0 and not table.slots[row]:
+    for row in _waiting(world):
+        if not columns.suspended[row] and columns.queue[row] >= 0:
             key = (int(columns.queue[row]), int(columns.signature[row]))
             waiting[key] = waiting.get(key, 0) + 1
     for (queue, signature), count in waiting.items():
@@ -134,8 +129,8 @@ def _demand(world: World) -> Ints:
             wanted[queue, pool] += count * ask.most_amount(pool)
     for row in table.elastic:
         pool = int(columns.pool[row])
-        if columns.queue[row] >= 0 and pool >= 0 and columns.held[row] + columns.promised[row] > 0:
-            room_to_grow = world.ask(row).most_amount(pool) - columns.amount[row]
+        if columns.queue[row] >= 0 and pool >= 0 and columns.alive[row] and world.slots_of(row):
+            room_to_grow = world.ask(row).most_amount(pool) - world.held_amount(row)
             wanted[int(columns.queue[row]), pool] += np.maximum(room_to_grow, 0)
     for queue in reversed(tree.top_down()):
         if queue == ROOT:
@@ -144,6 +139,16 @@ def _demand(world: World) -> Ints:
         if tree.parent[queue] != ROOT:
             wanted[tree.parent[queue]] += wanted[queue]
     return wanted
+
+
+def _waiting(world: World) -> list[int]:
+    """Workloads without any room: those that wait, and those that will as soon as their last replica has ended."""
+    columns = world.columns
+    rows = {row for row in world.table.pending if row not in world.ended}
+    leaving = (columns.view("releasing") > 0) & (columns.view("alive") > 0)
+    rows |= {row for row in np.flatnonzero(leaving).tolist() if not world.slots_of(row)}
+    rows |= {row for row, draft in world.drafts.items() if draft.removed and not world.slots_of(row)}
+    return sorted(rows - world.ended)
 
 
 def _weights_with_history(world: World) -> Ints | None:

@@ -14,7 +14,7 @@ from optimus.decide.entitlements import Entitlement, entitlement, is_guaranteed
 from optimus.decide.holdings import places_of
 from optimus.decide.making_room import RoomSearch
 from optimus.decide.placement.seating import Seating
-from optimus.decide.quotas import breaks_rules, over_guarantee, over_limit
+from optimus.decide.quotas import breaks_rules, limits_allow_now, over_guarantee, over_limit
 from optimus.decide.shares import Shares
 from optimus.decide.victims import OWN_QUEUE, HoldingsCache, Unit, candidates
 from optimus.decide.world import NEVER_TAKEN, World
@@ -101,10 +101,8 @@ class Taker:
             board, queue = world.boards[promised[0].pool], int(world.columns.queue[row])
             amount = sum((seating.amount() for seating in promised), np.zeros_like(draft.change))
             whole = Seating(promised[0].pool, [seats for seating in promised for seats in seating.seats])
-            if (
-                _is_free_now(whole, board.now.scalars, board.now.gpus)
-                and over_limit(world, queue, whole.pool, amount) is None
-            ):
+            free = _is_free_now(whole, board.now.scalars, board.now.gpus)
+            if free and limits_allow_now(world, queue, whole.pool, amount):
                 world.fulfil(row)
 
     # -- searching --------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ class World:
         self.tries = Tries(budget.trial_fits)
         self.drafts: dict[int, Draft] = {}
         self.ended: set[int] = set()
-        """Workloads that are evicted for good."""
+        """Workloads that are evicted or refused for good."""
         self.requeued: list[int] = []
         """Workloads that only held room and gave it up: they wait again at once."""
         self.lowest_started: dict[int, int] = {}
@@ -303,6 +303,7 @@ class World:
         self._recount_fixed(row, fixed)
 
     def reject(self, row: int, cause: Reason) -> None:
+        self.ended.add(row)
         self.script.add(Reject(self.spec(row).id, cause))
 
     def leaving_from(self, pool: int, nodes: set[int]) -> list[str]:

@@ -54,6 +54,7 @@ class SlotFrame(Struct, frozen=True):
     milli: int
     phase: int
     promised: bool
+    known: bool
     until_ms: int
 
 
@@ -146,6 +147,7 @@ def _slot_frames(state: State) -> list[SlotFrame]:
                         int(slots.milli[slot]),
                         int(slots.phase[slot]),
                         bool(slots.promised[slot]),
+                        bool(slots.known[slot]),
                         int(slots.until[slot]),
                     )
                 )
@@ -199,6 +201,7 @@ def _put_slot(state: State, frame: SlotFrame) -> None:
         frame.devices,
         frame.milli,
         promised=frame.promised,
+        known=frame.known,
         until_ms=frame.until_ms,
         phase=Phase(frame.phase),
     )

@@ -90,12 +90,14 @@ class Occupancy:
         milli: int,
         *,
         promised: bool,
+        known: bool,
         until_ms: int,
         phase: Phase,
     ) -> None:
         """Put a slot back in the phase it was in; only for a state that is being restored."""
         slot = self.hold(row, role, ordinal, node, devices, milli, promised=promised, until_ms=until_ms)
         self._state.slots.columns.phase[slot] = int(phase)
+        self._state.slots.columns.known[slot] = int(known)
         if phase == Phase.RUNNING:
             self._recount_running(row, slot, 1, 0)
         elif phase == Phase.RELEASING:
@@ -144,7 +146,9 @@ class Occupancy:
         if slot is not None:
             there = int(state.slots.columns.node[slot])
             node = state.nodes.row_of.get(observation.node, there) if observation.node else there
-            if node != there or (devices and devices != state.slots.devices[slot]):
+            if node == there and devices and self._only_counts(node):
+                self._learn_devices(slot, devices)
+            elif node != there or (devices and devices != state.slots.devices[slot]):
                 phase = Phase(int(state.slots.columns.phase[slot]))
                 self._drop_row(slot)
                 slot = self._adopt(row, role, observation.ordinal, node, devices, phase)
@@ -159,8 +163,43 @@ class Occupancy:
         if since < now_ms and not state.workloads.columns.running[row]:
             state.workloads.count_service(row, since)
             state.workloads.columns.counted_at[row] = since
+        if devices:
+            state.slots.columns.known[slot] = 1
         self.move(slot, Event.CONFIRM, since)
         return []
+
+    def _only_counts(self, node: int) -> bool:
+        found = self._state.nodes.nodes[node]
+        return found is not None and not found.assignable
+
+    def _learn_devices(self, slot: int, devices: tuple[int, ...]) -> None:
+        """Somebody else picked the devices. Whoever was only booked on them gets those that are given up instead."""
+        slots = self._state.slots
+        given_up = [d for d in slots.devices[slot] if d not in devices]
+        taken = {d for d in devices if d not in slots.devices[slot]}
+        on_node = np.flatnonzero(slots.columns.view("node") == slots.columns.node[slot]).tolist()
+        for other in on_node:
+            clash = taken.intersection(slots.devices[other])
+            if other == slot or not clash or slots.columns.known[other]:
+                continue
+            booked = list(slots.devices[other])
+            for device in sorted(clash):
+                if given_up:
+                    booked[booked.index(device)] = given_up.pop(0)
+                    taken.discard(device)
+            self._rebook(other, tuple(sorted(booked)))
+        self._rebook(slot, devices)
+
+    def _rebook(self, slot: int, devices: tuple[int, ...]) -> None:
+        state = self._state
+        columns = state.slots.columns
+        ledgers = [COMING] * (columns.phase[slot] != Phase.RELEASING) + [NOW] * (not columns.promised[slot])
+        node, milli = int(columns.node[slot]), int(columns.milli[slot])
+        nothing = np.zeros(state.resources.count - 1, dtype=np.int64)
+        for ledger in ledgers:
+            state.nodes.take(ledger, node, nothing, state.slots.devices[slot], -milli)
+            state.nodes.take(ledger, node, nothing, devices, milli)
+        state.slots.devices[slot] = devices
 
     def end(self, row: int, now_ms: int) -> None:
         """The workload is over: give up what is only held, wait for the rest to go."""
@@ -293,21 +332,26 @@ class Occupancy:
         workload = self._state.workloads.columns
         workload.running[row] += change
         workload.rate[row] += change * self._state.workloads.replica_size(self._state.slots.columns.amount[slot])
-        if workload.running[row] >= workload.minimum[row]:
-            if workload.lost_since[row] >= 0 and not self._is_short(row):
-                workload.lost_since[row] = -1
+        if workload.running[row] >= workload.minimum[row] and self._has_minimum(row, Phase.RUNNING):
+            workload.lost_since[row] = -1
             if workload.started[row] < 0:
                 workload.started[row] = now_ms
 
     def _is_short(self, row: int) -> bool:
         """Whether it has some replicas but not its minimum; promised ones do not count."""
-        if not self._state.workloads.columns.held[row]:
-            return False
+        return bool(self._state.workloads.columns.held[row]) and not self._has_minimum(row, Phase.HELD)
+
+    def _has_minimum(self, row: int, least: Phase) -> bool:
+        """Whether its replicas that have come at least as far as the given phase make a whole minimum."""
+        slots = self._state.slots.columns
         present: dict[int, set[int]] = {}
+        signature = self._state.workloads.signature(row)
+        if signature.plain and least is Phase.RUNNING:
+            return True  # the caller has counted
         for (role, ordinal), slot in self._state.workloads.slots[row].items():
-            if not self._state.slots.columns.promised[slot]:
+            if slots.phase[slot] >= least and not slots.promised[slot]:
                 present.setdefault(role, set()).add(ordinal)
-        return not self._state.workloads.signature(row).is_whole(present)
+        return signature.is_whole(present)
 
     def _forget_workload(self, row: int, now_ms: int) -> None:
         workloads = self._state.workloads

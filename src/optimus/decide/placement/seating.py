@@ -185,8 +185,9 @@ class Seater:
         """Every device of every replica from one NVLink group of one node."""
         mark = len(out.seats)
         needed = sum(self.shape_of(c.role_index).gpu_count * len(c.ordinals) for c in part.all_cells())
-        if not self.room.view.assignable[node] and needed < int((self.room.view.gpu_model[node] >= 0).sum()):
-            return False  # somebody else picks the devices: only all of them are certain to be one group
+        present = self.room.view.gpu_model[node] >= 0
+        if not self.room.view.assignable[node] and 0 < needed < int(present.sum()) and not members[present].all():
+            return False  # somebody else picks the devices: only all of them are certain to be of one group
         for cell in sorted(part.all_cells(), key=self._size, reverse=True):
             shape = self.shape_of(cell.role_index)
             if int(self.room.fits(shape)[node]) < len(cell.ordinals):

@@ -64,8 +64,9 @@ class Stage:
     def happen(self, events: Iterable[Observation]) -> list[Observation]:
         facts: list[Observation] = []
         for event in events:
-            facts.append(event)
-            facts += self._follow(event)
+            if not self._is_too_late(event):
+                facts.append(event)
+                facts += self._follow(event)
         return facts
 
     def take_up(self, plan: Plan, failing_starts: Mapping[str, str]) -> None:
@@ -125,6 +126,13 @@ class Stage:
 
     # -- events -----------------------------------------------------------------------------------------------
 
+    def _is_too_late(self, event: Observation) -> bool:
+        """News of work that has finished would bring it back to life."""
+        if not isinstance(event, seen.WorkloadSeen):
+            return False
+        entry = self.book.entries.get(event.workload.id)
+        return entry is not None and entry.over is ExpectedState.FINISHED
+
     def _follow(self, event: Observation) -> list[Observation]:
         """Write the event into the book; returns what the body reports because of it."""
         book = self.book
@@ -132,8 +140,8 @@ class Stage:
             case seen.NodeSeen(node):
                 book.nodes[node.name] = node
             case seen.NodeGone(name):
-                for entry in book.lose_node(name, self.now_ms):
-                    self._note(entry, kinds.LOST)
+                for hurt in book.lose_node(name, self.now_ms):
+                    self._note(hurt, kinds.LOST)
             case seen.PoolSeen(pool):
                 book.pools[pool.name] = pool
             case seen.PoolGone(name):
@@ -143,7 +151,10 @@ class Stage:
             case seen.QueueGone(name):
                 book.queues.pop(name, None)
             case seen.WorkloadSeen(workload):
-                book.entries.setdefault(workload.id, Entry(workload)).spec = workload
+                entry = book.entries.setdefault(workload.id, Entry(workload))
+                entry.spec = workload
+                if not entry.leaving:
+                    entry.over = None  # what was refused is submitted again
             case _:
                 entry_of = book.entries.get(getattr(event, "workload", ""))
                 return self._follow_workload(entry_of, event) if entry_of is not None else []
