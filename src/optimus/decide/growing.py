@@ -56,8 +56,8 @@ class Grower:
         """After a loss an elastic workload may have a number of replicas that is not allowed: up if there is room at
         once, else down to the next size that is."""
         world = self.world
-        sized = [row for row in world.table.elastic if world.signature(row).sized and world.columns.held[row] > 0]
-        for row in sorted(sized, key=lambda r: world.spec(r).id):
+        able = [row for row in world.table.elastic if world.signature(row).can_break and world.columns.held[row] > 0]
+        for row in sorted(able, key=lambda r: world.spec(r).id):
             draft = world.drafts.get(row)
             if world.columns.promised[row] or (draft is not None and (draft.evicted or draft.additions)):
                 continue
@@ -65,10 +65,8 @@ class Grower:
             step = gangs.misfit_step(gang, present)
             if not step or world.lost_since(row) >= 0:
                 continue
-            if any(
-                not self._collides(row, up.all_cells()) and self._step(row, up, replacing=True)
-                for up in gangs.growth_steps(gang, present)
-            ):
+            ups = [*gangs.missing(gang, present), *gangs.growth_steps(gang, present)]
+            if any(not self._collides(row, up.all_cells()) and self._step(row, up, replacing=True) for up in ups):
                 continue
             keys = {(cell.role_index, o) for cell in step for o in cell.ordinals}
             slots = [s for s in world.slots_of(row) if (int(world.slots.role[s]), int(world.slots.ordinal[s])) in keys]

@@ -119,7 +119,7 @@ def _demand(world: World) -> Ints:
     wanted[leaves] = world.used_coming[leaves]
     waiting: dict[tuple[int, int], int] = {}
     for row in _waiting(world):
-        if not columns.suspended[row] and columns.queue[row] >= 0:
+        if not columns.suspended[row] and columns.queue[row] >= 0 and tree.is_leaf(int(columns.queue[row])):
             key = (int(columns.queue[row]), int(columns.signature[row]))
             waiting[key] = waiting.get(key, 0) + 1
     for (queue, signature), count in waiting.items():

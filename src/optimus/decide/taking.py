@@ -17,7 +17,7 @@ from optimus.decide.placement.seating import Seating
 from optimus.decide.quotas import breaks_rules, limits_allow_now, over_guarantee, over_limit
 from optimus.decide.shares import Shares
 from optimus.decide.victims import OWN_QUEUE, HoldingsCache, Unit, candidates
-from optimus.decide.world import NEVER_TAKEN, World
+from optimus.decide.world import MINIMUM_KEPT, NEVER_TAKEN, World
 from optimus.model.gangs import Part
 from optimus.model.reasons import Code, Reason, counted, reason
 from optimus.state.arrays import Bools, Ints
@@ -154,7 +154,8 @@ class Taker:
         units = []
         for i, row in enumerate(holdings.rows):
             started = int(holdings.started[i])
-            if started < 0 or holdings.kind[i] == NEVER_TAKEN or int(row) in world.drafts or holdings.queue[i] < 0:
+            fixed = holdings.kind[i] in (NEVER_TAKEN, MINIMUM_KEPT)
+            if started < 0 or fixed or int(row) in world.drafts or holdings.queue[i] < 0:
                 continue
             spec = world.spec(int(row))
             if spec.checkpoint is None or (holdings.amount[i] != holdings.least[i]).any():

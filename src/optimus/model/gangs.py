@@ -108,6 +108,11 @@ def is_elastic(gang: Group) -> bool:
     return any(chain.role.max > chain.role.min or any(g.max > g.min for g in chain.groups) for chain in chains(gang))
 
 
+def is_whole(gang: Group, present: Present) -> bool:
+    """Whether the minimum is there: every role of a part, and enough whole copies of every group in it."""
+    return _is_whole(gang, (), present, _indices(gang))
+
+
 def missing(gang: Group, present: Present) -> tuple[Part, ...]:
     """What lacks to the minimum, part by part. A part without any replica left keeps its own rule; where others of
     it are left, they say where it is."""
@@ -207,7 +212,8 @@ def previous_size(current: int, least: int, sizes: tuple[int, ...]) -> int | Non
 
 
 def misfit_step(gang: Group, present: Present) -> tuple[Cell, ...]:
-    """Replicas to give up because their number is not an allowed size (after a loss); empty if all sizes fit."""
+    """Replicas to give up after a loss, because a copy above the minimum is broken or their number is not an allowed
+    size; empty if all is well."""
     indices = _indices(gang)
     for key, group in _existing_parts(gang, present, indices):
         for role in group.roles:
@@ -218,6 +224,9 @@ def misfit_step(gang: Group, present: Present) -> tuple[Cell, ...]:
                 return (Cell(index, tuple(mine[previous_size(len(mine), role.min, role.sizes) or role.min :])),)
         for child in group.groups:
             existing = _copies(child, key, present, indices)
+            broken = [c for c in existing if not _is_whole(child, (*key, (child.name, c)), present, indices)]
+            if broken and len(existing) - len(broken) >= child.min:
+                return _cells_inside((*key, (child.name, broken[-1])), present, indices)
             if child.sizes and len(existing) > child.min and len(existing) not in child.sizes:
                 target = previous_size(len(existing), child.min, child.sizes) or child.min
                 return tuple(
@@ -226,6 +235,20 @@ def misfit_step(gang: Group, present: Present) -> tuple[Cell, ...]:
                     for cell in _cells_inside((*key, (child.name, copy)), present, indices)
                 )
     return ()
+
+
+def _is_whole(group: Group, key: PartKey, present: Present, indices: _Indices) -> bool:
+    for role in group.roles:
+        index, chain = indices[role.name]
+        first = chain.first_ordinal(key)
+        have = present.get(index, frozenset())
+        if sum(o in have for o in range(first, first + role.max)) < role.min:
+            return False
+    for child in group.groups:
+        copies = _copies(child, key, present, indices)
+        if sum(_is_whole(child, (*key, (child.name, c)), present, indices) for c in copies) < child.min:
+            return False
+    return True
 
 
 _Indices = dict[str, tuple[int, Chain]]

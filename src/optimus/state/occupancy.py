@@ -121,6 +121,7 @@ class Occupancy:
         if target is None or target == before:
             return
         row = int(columns.workload[slot])
+        workload = self._state.workloads.columns
         if Phase.RUNNING in (before, target):
             self._state.workloads.count_service(row, now_ms)
         if target == Phase.WANTED:
@@ -128,6 +129,8 @@ class Occupancy:
             return
         if target == Phase.RELEASING:
             self._leave(slot)
+            if workload.lost_since[row] < 0 and self._is_short(row):
+                workload.lost_since[row] = now_ms  # told by a plan? then the plan ends this attempt as well
         columns.phase[slot] = int(target)
         if Phase.RUNNING in (before, target):
             self._recount_running(row, slot, 1 if target == Phase.RUNNING else -1, now_ms)

@@ -192,6 +192,8 @@ class State:
             return [Problem(f"workload {workload.id}", "gang", message)]
         known = self.resources.count
         is_new = row is None
+        if row is not None and self.workloads.spec(row).queue != workload.queue:
+            self._layout_dirty = True  # what it holds counts in another queue from now on
         row = self.workloads.put(workload)
         if is_new:
             self.rejected.pop(workload.id, None)

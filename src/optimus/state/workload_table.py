@@ -39,13 +39,14 @@ class Signature:
         self.elastic = gangs.is_elastic(workload.gang)
         self.plain = len(self.chains) == 1 and not self.chains[0].groups
         """One role and no groups: counting replicas tells everything."""
-        self.sized = any(c.role.sizes or any(g.sizes for g in c.groups) for c in self.chains)
+        self.can_break = any(c.role.sizes or c.groups for c in self.chains)
+        """After a loss it may have a number of replicas, or a copy of a group, that is not allowed."""
 
     def is_whole(self, present: gangs.Present) -> bool:
         """Whether every part has its minimum."""
         if self.plain:
             return len(present.get(0, ())) >= self.minimum_count
-        return not gangs.missing(self.workload.gang, present)
+        return gangs.is_whole(self.workload.gang, present)
 
 
 class WorkloadTable:

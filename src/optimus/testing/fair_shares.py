@@ -74,7 +74,7 @@ def _hopes(ledger: Ledger, queue: str, pool: str) -> Amount:
         if spec.queue != queue or record.ended:
             continue
         if not record.live:
-            if (not spec.suspended or record.leaving) and home(ledger, spec) == pool:
+            if not spec.suspended and home(ledger, spec) == pool:
                 plus(wanted, most_amount(ledger, spec, pool))
         elif is_elastic(spec.gang) and record.pool(ledger) == pool:
             have = record.amount(COMING)

@@ -8,7 +8,7 @@ from optimus.model.reasons import Code
 from optimus.model.workloads import OnLoss, Preemptible
 from optimus.testing.amounts import plus, total
 from optimus.testing.body import Cycle
-from optimus.testing.gang_rules import meets_minimum
+from optimus.testing.gang_rules import faults, meets_minimum
 from optimus.testing.ledger import COMING, Key, Record, Stage
 from optimus.testing.queue_paths import Tree
 from optimus.testing.rights import limits_broken, queue_use
@@ -61,8 +61,10 @@ def _stop(cycle: Cycle, tree: Tree, record: Record, action: Evict | Shrink) -> s
         return "it is final" if action.final else "it is not final"
     if code is Code.LIMIT_LOWERED:
         return _limit(cycle, tree, record, action)
+    if code is Code.ODD_SIZE:
+        return None if faults(record.spec.gang, _left(cycle, record)) else "its shape is one it may have"
     if code is Code.BELOW_MINIMUM:
-        if record.short_ms is None or meets_minimum(record.spec.gang, record.present()):
+        if record.short_ms is None or meets_minimum(record.spec.gang, _left(cycle, record)):
             return "it has its minimum"
         grace = record.spec.loss_grace_ms if record.spec.on_loss is OnLoss.REPLACE else 0
         return None if cycle.now_ms - record.short_ms >= grace else "its grace is not over"
@@ -70,6 +72,16 @@ def _stop(cycle: Cycle, tree: Tree, record: Record, action: Evict | Shrink) -> s
         true_code = must_stop(cycle, tree, record)
         return None if true_code is code else f"what is true is {true_code}"
     return "that is no cause to stop work for nobody"
+
+
+def _left(cycle: Cycle, record: Record) -> dict[str, set[int]]:
+    """What is there once the plan has given up places that were never taken."""
+    present = record.present()
+    for action in cycle.plan.actions:
+        if isinstance(action, Drop) and action.workload == record.spec.id:
+            for role, ordinal in action.slots:
+                present.get(role, set()).discard(ordinal)
+    return present
 
 
 def _limit(cycle: Cycle, tree: Tree, record: Record, action: Evict | Shrink) -> str | None:
