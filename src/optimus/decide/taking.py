@@ -116,7 +116,8 @@ class Taker:
         if over_guarantee(world, queue, pool, fixed) is not None:
             return False
         entitled = entitlement(world, self.shares, queue, pool, amount)
-        units = candidates(world, self.shares, self.cache, row, pool, entitled, whole=whole)
+        useful = np.logical_or.reduce([ask.shape(pool, cell.role_index).allowed for cell in part.all_cells()])
+        units = candidates(world, self.shares, self.cache, row, pool, entitled, whole=whole, useful=useful)
         if grows:
             units = [unit for unit in units if unit.side != OWN_QUEUE and self._stays_above(unit, entitled, pool)]
         board = world.boards[pool]
@@ -206,8 +207,8 @@ class Taker:
         for unit in victims:
             if unit.row in whole:
                 continue
-            if unit.fresh:
-                world.take_back_growth(unit.row)
+            if unit.fresh is not None:
+                world.take_back_growth(unit.row, unit.fresh)
             elif unit.slots:
                 shrunk.setdefault(unit.row, []).extend(unit.slots)
         leaving = []

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optimus.decide.drafts import Addition
 from optimus.decide.entitlements import Entitlement, attribute
 from optimus.decide.holdings import Holdings, Ledgerbook, Place, places_of, seating_places
 from optimus.decide.shares import Shares
@@ -47,8 +48,8 @@ class Unit:
     places: list[Place]
     after: Unit | None = None
     """The surplus step that must go first."""
-    fresh: bool = False
-    """Growth of this very plan: asking for it means not doing it."""
+    fresh: Addition | None = None
+    """A step of growth of this very plan: asking for it means not doing it."""
 
     @property
     def whole(self) -> bool:
@@ -103,8 +104,10 @@ def candidates(
     entitled: Entitlement,
     *,
     whole: bool = True,
+    useful: Bools | None = None,
 ) -> list[Unit]:
-    """Units that may be asked to leave for the workload in `row`, best to ask first. `whole`: not only surplus."""
+    """Units that may be asked to leave for the workload in `row`, best to ask first. `whole`: not only surplus.
+    `useful`: nodes the asker could use."""
     queue = int(world.columns.queue[row])
     giving = _giving_sides(world, pool, entitled)
     if not (giving >= 0).any() and not _own_queue_gives(world, row, queue):
@@ -129,7 +132,7 @@ def candidates(
     units: list[Unit] = []
     last_step: dict[int, Unit] = {}
     for i in np.flatnonzero(free_surplus):
-        for unit in _surplus_units(world, holdings, int(i), int(side[i]), int(tier[i])):
+        for unit in _surplus_units(world, holdings, int(i), int(side[i]), int(tier[i]), useful):
             units.append(unit)
             last_step[int(i)] = unit
     if whole:
@@ -253,16 +256,17 @@ def _whole_unit(world: World, holdings: Holdings, i: int, side: int, tier: int, 
     )
 
 
-def _surplus_units(world: World, holdings: Holdings, i: int, side: int, tier: int) -> Iterator[Unit]:
+def _surplus_units(
+    world: World, holdings: Holdings, i: int, side: int, tier: int, useful: Bools | None = None
+) -> Iterator[Unit]:
     """Steps down to the minimum, in the order in which they must go."""
     row = int(holdings.rows[i])
     previous: Unit | None = None
     draft = world.drafts.get(row)
     growth = draft.growth() if draft is not None and not draft.evicted else []
-    if growth:
-        amount = sum((addition.seating.amount() for addition in growth), np.zeros_like(holdings.amount[i]))
-        places = [place for addition in growth for place in seating_places(addition.seating)]
-        previous = Unit(row, [], side, amount, int(holdings.priority[i]), tier, 0, places, None, fresh=True)
+    for addition in reversed(growth):
+        amount, places = addition.seating.amount(), seating_places(addition.seating)
+        previous = Unit(row, [], side, amount, int(holdings.priority[i]), tier, 0, places, previous, addition)
         yield previous
     if holdings.fresh[i]:
         return
@@ -270,19 +274,32 @@ def _surplus_units(world: World, holdings: Holdings, i: int, side: int, tier: in
     present: dict[int, set[int]] = {}
     for role, ordinal in by_key:
         present.setdefault(role, set()).add(ordinal)
-    while step := gangs.surplus_step(world.spec(row).gang, present):
-        slots = [by_key[(cell.role_index, o)] for cell in step for o in cell.ordinals]
-        for cell in step:
-            present[cell.role_index] -= set(cell.ordinals)
+    for slots in _steps_down(world, row, by_key, present, useful):
         amount = world.slots.amount[slots].sum(axis=0)
         idle = holdings.started[i] < 0
-        first = previous is None or previous.fresh
+        first = previous is None or previous.fresh is not None
         cost = world.spec(row).restart_cost_ms * 1000 if first and not idle else 0
         unit = Unit(
             row, slots, side, amount, int(holdings.priority[i]), tier, cost, places_of(world, row, slots), previous
         )
         yield unit
         previous = unit
+
+
+def _steps_down(
+    world: World, row: int, by_key: dict[tuple[int, int], int], present: dict[int, set[int]], useful: Bools | None
+) -> Iterator[list[int]]:
+    """Slots to give up, step by step: on nodes the asker can use first, where any replica will do; else the last."""
+    signature = world.signature(row)
+    if signature.plain and not signature.can_break and useful is not None:
+        surplus = len(by_key) - signature.minimum_count
+        ordered = sorted(by_key, key=lambda key: (not useful[world.node_index[world.slots.node[by_key[key]]]], -key[1]))
+        yield from ([by_key[key]] for key in ordered[: max(surplus, 0)])
+        return
+    while step := gangs.surplus_step(world.spec(row).gang, present):
+        yield [by_key[(cell.role_index, o)] for cell in step for o in cell.ordinals]
+        for cell in step:
+            present[cell.role_index] -= set(cell.ordinals)
 
 
 def _steps_before(unit: Unit) -> int:

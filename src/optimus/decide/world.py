@@ -189,6 +189,8 @@ class World:
     def record_growth(self, row: int) -> None:
         draft = self.draft(row)
         steps = [addition for addition in draft.additions if addition.action < 0]
+        if not steps:
+            return
         number = draft.start if draft.start is not None else self.script.add(Grow(self.spec(row).id, ()))
         for addition in steps:
             addition.action = number
@@ -283,10 +285,10 @@ class World:
         self.script.add(Shrink(self.spec(row).id, self._names(row, slots), cause, beneficiary))
         self._recount_fixed(row, fixed)
 
-    def take_back_growth(self, row: int) -> None:
-        """Growth of this very plan is in the way: it is not done."""
+    def take_back_growth(self, row: int, step: Addition) -> None:
+        """A step of growth of this very plan is in the way: it is not done."""
         fixed = self._fixed_part(row)
-        self._undo(row, self.draft(row).growth())
+        self._undo(row, [step])
         self.script.departures += 1
         self._recount_fixed(row, fixed)
 
