@@ -123,7 +123,7 @@ def _held_back(world: World) -> dict[int, Reason]:
             nodes = {n for s in new for n in s.nodes()} | {int(world.node_index[world.slots.node[s]]) for s in promised}
             leaving = world.leaving_from(pool, nodes)
             reasons[row] = reason(Code.WAITING_FOR_ROOM, workloads=", ".join(leaving) or "others")
-        elif draft is None or not draft.additions:
+        elif world.table.leaving[row] or (draft is not None and draft.evicted):
             reasons[row] = reason(Code.STOPPING)
     return reasons
 

@@ -76,5 +76,8 @@ class Script:
     def __getitem__(self, number: int) -> Action | None:
         return self._lines[number]
 
+    def numbered(self) -> list[tuple[int, Action]]:
+        return [(number, action) for number, action in enumerate(self._lines) if action is not None]
+
     def actions(self) -> tuple[Action, ...]:
         return tuple(action for action in self._lines if action is not None)

@@ -74,6 +74,26 @@ def learn(mix: Sequence[MixEntry], idle: Mapping[str, int], room: Room) -> Packi
     )
 
 
+def usual_mix(room: Room) -> tuple[MixEntry, ...]:
+    """What is to be expected on such nodes while little has been seen: mostly single GPUs, some shares, and gangs that
+    want a half or a whole node; each with the CPU and memory that go with its GPUs."""
+    devices = (room.device_model >= 0).sum(axis=1)
+    with_gpus = devices > 0
+    if not with_gpus.any():
+        return ()
+    largest = int(devices.max())
+    cpu = int((room.cpu[with_gpus] // devices[with_gpus]).min()) // 2
+    memory = int((room.memory[with_gpus] // devices[with_gpus]).min()) // 2
+    sizes = {1: 6, 2: 2, largest // 2: 1, largest: 1}
+    whole = tuple(
+        MixEntry(count, max(k * cpu, 0), max(k * memory, 0), k, WHOLE_DEVICE_MILLI, ())
+        for k, count in sorted(sizes.items())
+        if 0 < k <= largest
+    )
+    half = WHOLE_DEVICE_MILLI // 2
+    return (*whole, MixEntry(1, max(cpu, 0) // 2, max(memory, 0) // 2, 1, half, ()))
+
+
 def gap_values(asked: Sequence[MixEntry]) -> tuple[float, ...]:
     """Best fill says which combinations are efficient and has many ties; chance and wholeness break them."""
     sizes: defaultdict[int, float] = defaultdict(float)

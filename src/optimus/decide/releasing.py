@@ -135,7 +135,8 @@ def _below_minimum(world: World, row: int) -> Reason | None:
         return None
     if spec.on_loss is OnLoss.REPLACE and world.now_ms - lost_since < spec.loss_grace_ms:
         return None
-    return reason(Code.BELOW_MINIMUM, running=int(columns.held[row]), minimum=int(columns.minimum[row]))
+    left = sum(not world.slots.promised[slot] for slot in world.slots_of(row))
+    return reason(Code.BELOW_MINIMUM, running=left, minimum=int(columns.minimum[row]))
 
 
 def _obey_lowered_limits(world: World) -> None:

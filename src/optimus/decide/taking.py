@@ -7,6 +7,7 @@ promised to the asker until it can start; nobody slips in between.
 from __future__ import annotations
 
 import numpy as np
+from msgspec import structs
 
 from optimus.decide.asks import Ask
 from optimus.decide.durations import end_ms
@@ -19,6 +20,7 @@ from optimus.decide.shares import Shares
 from optimus.decide.victims import OWN_QUEUE, HoldingsCache, Unit, candidates
 from optimus.decide.world import MINIMUM_KEPT, NEVER_TAKEN, World
 from optimus.model.gangs import Part
+from optimus.model.plans import Evict, Shrink
 from optimus.model.reasons import Code, Reason, counted, reason
 from optimus.state.arrays import Bools, Ints
 from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
@@ -217,8 +219,10 @@ class Taker:
             cause = reason(Code.SHRUNK, replicas=counted(len(slots), "replica"), beneficiary=asker.id)
             world.shrink(victim, slots, cause, asker.id)
             leaving.append(victim)
-        for victim, unit in whole.items():
-            cause = self._cause(row, unit, entitled)
+        for victim in whole:
+            cause = self._cause(row, victim, entitled)
+            if world.is_new(victim):  # what was freed for it is freed for the asker now
+                self._hand_over(victim, row, entitled)
             if victim in moves:
                 moved = reason(Code.MOVED, beneficiary=asker.id)
                 world.evict(victim, moved, beneficiary=asker.id, if_not_moved=cause)
@@ -252,11 +256,26 @@ class Taker:
             names = world.leaving_from(seating.pool, seating.nodes())
         world.promise(row, seating, world.now_ms + grace_ms + world.settings.hold_ms, names)
 
-    def _cause(self, row: int, unit: Unit, entitled: Entitlement | None) -> Reason:
+    def _hand_over(self, victim: int, row: int, entitled: Entitlement | None) -> None:
+        """Whoever left in this plan for a workload that now gives way itself, left for the new asker. Its right is the
+        better one, so it had the right to ask them as well."""
+        script, old, new = self.world.script, self.world.spec(victim).id, self.world.spec(row).id
+        for number, action in script.numbered():
+            if isinstance(action, Evict) and action.beneficiary == old:
+                lost = self.world.table.row_of[action.workload]
+                moved = reason(Code.MOVED, beneficiary=new)
+                cause = moved if action.moved else self._cause(row, lost, entitled)
+                script.replace(number, structs.replace(action, beneficiary=new, cause=cause))
+            elif isinstance(action, Shrink) and action.beneficiary == old:
+                cause = reason(Code.SHRUNK, replicas=counted(len(action.slots), "replica"), beneficiary=new)
+                script.replace(number, structs.replace(action, beneficiary=new, cause=cause))
+
+    def _cause(self, row: int, victim: int, entitled: Entitlement | None) -> Reason:
         asker = self.world.spec(row)
-        if unit.side == OWN_QUEUE or entitled is None:
+        side = int(entitled.side_of[int(self.world.columns.queue[victim])]) if entitled is not None else -1
+        if entitled is None or side < 0:
             return reason(Code.PREEMPTED, beneficiary=asker.id, priority=asker.effective_priority)
-        by = entitled.sides[unit.side].by
+        by = entitled.sides[side].by
         return reason(Code.RECLAIMED, beneficiary=asker.id, queue=asker.queue, entitlement=by)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from optimus.decide.cycle import decide
-from optimus.decide.packing import Room, idle_by_model, learn
+from optimus.decide.packing import Room, idle_by_model, learn, usual_mix
 from optimus.decide.policies import Policy
 from optimus.engine.journal import JournalError, JournalWriter
 from optimus.engine.policy_loading import load
@@ -24,9 +24,12 @@ from optimus.state import State
 from optimus.state.keyframe import dump, restore
 
 FIRST_TABLES_AFTER = 50
-"""Replicas seen before anything is learned from them."""
+"""Replicas seen before tables are made from them; until then they come from the cluster itself."""
+TRUSTED_AFTER = 500
+"""Replicas seen before the usual mix is left out."""
 TABLES_EVERY = 200
 TABLES_EVERY_PERCENT = 5
+TABLES_EVERY_AT_MOST = 500
 
 
 class Engine:
@@ -96,16 +99,21 @@ class Engine:
         scalars = snapshot.now_scalars[rows]
         models = tuple(snapshot.resources.models)
         room = Room(snapshot.now_gpus[rows], gpu_model, scalars[:, 0], scalars[:, 1], models)
-        tables = learn(self.state.mix.entries(), idle_by_model(room), room)
+        mix = self.state.mix.entries()
+        if self.state.mix.arrivals < TRUSTED_AFTER:
+            mix += usual_mix(room)
+        tables = learn(mix, idle_by_model(room), room)
         return PackingTables(
             tables.gap_value, tables.stranding, tables.model_price, tables.blocks, arrivals=self.state.mix.arrivals
         )
 
     def _tables_are_stale(self) -> bool:
         seen, learned = self.state.mix.arrivals, self.state.tables.arrivals
-        if not learned:
+        if not self.state.tables.gap_value:
+            return bool(self.state.resources.models)
+        if learned < FIRST_TABLES_AFTER:
             return seen >= FIRST_TABLES_AFTER
-        return seen - learned >= max(TABLES_EVERY, seen * TABLES_EVERY_PERCENT // 100)
+        return seen - learned >= min(max(TABLES_EVERY, seen * TABLES_EVERY_PERCENT // 100), TABLES_EVERY_AT_MOST)
 
     def _record(self, observations: tuple[Observation, ...], now_ms: int, plan: Plan) -> None:
         assert self._journal is not None

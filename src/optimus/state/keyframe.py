@@ -160,6 +160,7 @@ def _state(frame: Keyframe) -> State:
         state.resources.column(name)
     for name in frame.models:
         state.resources.model(name)
+    state.widen()
     for node, unready_since in frame.nodes:
         row = state.nodes.put(node, frame.now_ms)
         state.nodes.columns.unready_since[row] = unready_since

@@ -162,6 +162,8 @@ class Occupancy:
             if node_row is None:
                 return [Problem(subject, "", f"a replica runs on the unknown node {observation.node!r}")]
             slot = self._adopt(row, role, observation.ordinal, node_row, devices, Phase.HELD)
+            if state.workloads.columns.lost_since[row] < 0 and self._is_short(row):
+                state.workloads.columns.lost_since[row] = now_ms  # until the others are seen as well
         since = now_ms if observation.since_ms is None else min(observation.since_ms, now_ms)
         if since < now_ms and not state.workloads.columns.running[row]:
             state.workloads.count_service(row, since)
@@ -196,7 +198,8 @@ class Occupancy:
     def _rebook(self, slot: int, devices: tuple[int, ...]) -> None:
         state = self._state
         columns = state.slots.columns
-        ledgers = [COMING] * (columns.phase[slot] != Phase.RELEASING) + [NOW] * (not columns.promised[slot])
+        leaves, promised = columns.phase[slot] == Phase.RELEASING, bool(columns.promised[slot])
+        ledgers = ([] if leaves else [COMING]) + ([] if promised else [NOW])
         node, milli = int(columns.node[slot]), int(columns.milli[slot])
         nothing = np.zeros(state.resources.count - 1, dtype=np.int64)
         for ledger in ledgers:

@@ -119,9 +119,12 @@ class State:
 
     def _widen(self, known: int) -> None:
         """A resource was named for the first time: every table gets a column for it at once."""
-        if self.resources.count == known:
-            return
-        self._layout_dirty = True
+        if self.resources.count != known:
+            self._layout_dirty = True
+            self.widen()
+
+    def widen(self) -> None:
+        """Columns for every resource that has a name by now."""
         self.nodes.widen_scalars()
         self.slots.columns.widen("amount", self.resources.count)
         self.workloads.columns.widen("amount", self.resources.count)

@@ -174,9 +174,10 @@ def _cover(mine: list[Item], tree: Tree, queue: str, pool: str) -> None:
 
 
 def sides(tree: Tree, asker: str, victim: str) -> tuple[str, str] | None:
-    """The two children of the lowest common ancestor, the asker's first; None inside one queue."""
+    """The two children of the lowest common ancestor, the asker's first; None inside one queue, or where one of the
+    two is above the other (work that was moved to an inner queue)."""
     up, other = tree.path(asker), tree.path(victim)
-    if asker == victim or not up or not other:
+    if not up or not other or asker in other or victim in up:
         return None
     common = next((queue for queue in up if queue in other), TOP)
     own = next(queue for queue in up if tree.queues[queue].parent == common)

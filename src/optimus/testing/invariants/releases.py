@@ -64,10 +64,11 @@ def _stop(cycle: Cycle, tree: Tree, record: Record, action: Evict | Shrink) -> s
     if code is Code.ODD_SIZE:
         return None if faults(record.spec.gang, _left(cycle, record)) else "its shape is one it may have"
     if code is Code.BELOW_MINIMUM:
-        if record.short_ms is None or meets_minimum(record.spec.gang, _left(cycle, record)):
+        if meets_minimum(record.spec.gang, _left(cycle, record)):
             return "it has its minimum"
         grace = record.spec.loss_grace_ms if record.spec.on_loss is OnLoss.REPLACE else 0
-        return None if cycle.now_ms - record.short_ms >= grace else "its grace is not over"
+        since = cycle.now_ms if record.short_ms is None else record.short_ms
+        return None if cycle.now_ms - since >= grace else "its grace is not over"
     if code in (Code.SUSPENDED, Code.QUEUE_DRAINING, *FINAL):
         true_code = must_stop(cycle, tree, record)
         return None if true_code is code else f"what is true is {true_code}"

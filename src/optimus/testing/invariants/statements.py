@@ -100,37 +100,40 @@ def _minimal(cycle: Cycle, tree: Tree, statement: Statement) -> list[str]:
         return []  # room that is reserved for another was not to be had, and nobody can see how much that was
     found = []
     for spared in statement.victims:
-        freed = [(ledger.records[v.workload], key) for v in statement.victims for key in _leaving(ledger, v, spared)]
-        if _fits_without(ledger, tree, use, asker, pool, amount, needed, freed):
-            found.append(f"{spared.workload} gives way to {statement.beneficiary} for nothing: it fits without that")
+        others = [
+            (ledger.records[v.workload], key) for v in statement.victims for key in _keys(ledger, v) if v is not spared
+        ]
+        for kept in _could_keep(ledger.records[spared.workload], spared):
+            freed = others + [(ledger.records[spared.workload], k) for k in _keys(ledger, spared) if k not in kept]
+            if _fits_without(ledger, tree, use, asker, pool, amount, needed, freed):
+                what = f"{spared.workload} gives up {_names(kept)} for {statement.beneficiary}"
+                found.append(f"{what} for nothing: it fits without that")
+                break
     return found
 
 
-def _leaving(ledger: Ledger, victim: Evict | Shrink, spared: Evict | Shrink) -> list[Key]:
-    """Replicas of a victim that still go when `spared` keeps what it can keep."""
-    record = ledger.records[victim.workload]
-    going = list(record.live) if isinstance(victim, Evict) else list(victim.slots)
-    if victim is not spared:
-        return going
+def _keys(ledger: Ledger, victim: Evict | Shrink) -> list[Key]:
+    return list(ledger.records[victim.workload].live) if isinstance(victim, Evict) else list(victim.slots)
+
+
+def _could_keep(record: Record, victim: Evict | Shrink) -> list[list[Key]]:
+    """The smallest things that could have been left to a victim: its minimum, or one step of its surplus."""
     if isinstance(victim, Evict):
-        return _surplus(record) if is_single_role(record.spec.gang) else []
-    going.sort(reverse=True)  # steps down begin at the highest ordinal
-    return going[: len(going) - _last_step(record, victim)]
-
-
-def _surplus(record: Record) -> list[Key]:
-    """What goes first, before the workload as a whole."""
-    keys = sorted(record.live)
-    return keys[len(minimum_seats(record.spec.gang)) :]
-
-
-def _last_step(record: Record, victim: Shrink) -> int:
-    """How many replicas the last of its steps down took; all of them where the gang is not a simple one."""
+        keys = sorted(record.live)
+        return [keys[: len(minimum_seats(record.spec.gang))] if is_single_role(record.spec.gang) else keys]
+    slots = sorted(victim.slots)
     if not is_single_role(record.spec.gang):
-        return len(victim.slots)
+        return [slots]
     sizes = record.spec.gang.roles[0].sizes
-    left = len(record.live) - len(victim.slots)
-    return next((size - left for size in sizes if size > left), 1) if sizes else 1
+    if not sizes:
+        return [[key] for key in slots]
+    left = len(record.live) - len(slots)
+    step = next((size - left for size in sizes if size > left), len(slots))
+    return [slots[:step]]
+
+
+def _names(keys: list[Key]) -> str:
+    return ", ".join(f"{role}/{ordinal}" for role, ordinal in keys)
 
 
 def _amount_of(cycle: Cycle, statement: Statement, key: Key) -> Amount:

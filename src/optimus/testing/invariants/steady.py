@@ -24,6 +24,7 @@ def reaches_steady_state(world: World, *, seen: list[Cycle] | None = None) -> li
     quiet = 0
     last = ""
     pairs: dict[tuple[str, str], int] = {}
+    evicted: set[tuple[str, str]] = set()
     for number in range(bound):
         cycle = body.step(0 if number == 0 else QUIET_STEP_MS if quiet else STEP_MS)
         if seen is not None:
@@ -34,8 +35,10 @@ def reaches_steady_state(world: World, *, seen: list[Cycle] | None = None) -> li
             if isinstance(action, Evict | Shrink) and action.beneficiary:
                 pair = (action.workload, action.beneficiary)
                 pairs[pair] = pairs.get(pair, 0) + 1
-                if isinstance(action, Evict) and pairs.get(pair[::-1]):
-                    return [f"{pair[0]} and {pair[1]} evict each other in turn (cycle {cycle.number})"]
+                if isinstance(action, Evict):
+                    evicted.add(pair)
+                    if pair[::-1] in evicted:
+                        return [f"{pair[0]} and {pair[1]} evict each other in turn (cycle {cycle.number})"]
                 if pairs[pair] > 4:
                     return [f"{pair[0]} gives way to {pair[1]} again and again (cycle {cycle.number})"]
         if quiet >= QUIET_CYCLES and body.next_event_ms() is None:

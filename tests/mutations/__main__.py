@@ -1,0 +1,7 @@
+"""Every deliberate fault against everything that should notice: `python -m tests.mutations`."""
+
+import sys
+
+from tests.mutations.run import main
+
+sys.exit(main())
