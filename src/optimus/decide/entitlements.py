@@ -40,6 +40,9 @@ class Entitlement:
     sides: list[Side]
     side_of: Ints
     """By queue: number of the side it belongs to, -1 where nothing may be taken."""
+    orphans: str = ""
+    """What entitles to work whose queue is gone (`guarantee` or `share`): it belongs to nobody and lies in no
+    guarantee, so whoever is inside its own at the top may take it."""
 
 
 def entitlement(world: World, shares: Shares, queue: int, pool: int, amount: Ints) -> Entitlement:
@@ -50,11 +53,13 @@ def entitlement(world: World, shares: Shares, queue: int, pool: int, amount: Int
     sides: list[Side] = []
     side_of = np.full(len(tree.queues), -1, dtype=np.int64)
     guaranteed = True
+    by = ""
     for own in path:
         after = world.used_coming[own, pool] + amount
         guaranteed = guaranteed and all(after[c] <= tree.guarantee[own, pool, c] for c in columns)
         inside_share = all(after[c] <= shares.share[own, pool, c] for c in columns)
         if not guaranteed and not inside_share:
+            by = ""
             continue
         by = "guarantee" if guaranteed else "share"
         bounds = tree.guarantee if guaranteed else shares.share
@@ -64,7 +69,7 @@ def entitlement(world: World, shares: Shares, queue: int, pool: int, amount: Int
                 sides.append(Side(sibling, len(tree.paths[sibling]), bounds[sibling, pool], by))
                 for below in _subtree(world, sibling):
                     side_of[below] = number
-    return Entitlement(sides, side_of)
+    return Entitlement(sides, side_of, orphans=by)
 
 
 def is_guaranteed(world: World, queue: int, pool: int, amount: Ints) -> bool:

@@ -19,7 +19,7 @@ from optimus.decide.entitlements import Side
 from optimus.decide.placement.rooms import Room
 from optimus.decide.placement.seating import Seating
 from optimus.decide.placement.shapes import count_fits
-from optimus.decide.victims import OWN_QUEUE, Unit, with_steps_before
+from optimus.decide.victims import Unit, with_steps_before
 from optimus.decide.world import World
 from optimus.model.gangs import Part
 from optimus.state.arrays import Bools, Ints
@@ -104,9 +104,10 @@ class RoomSearch:
         used = self._world.used_coming[:, self._pool].copy()
         used[paths[self._queue]] += self._amount
         for unit in victims:
-            used[paths[int(self._world.columns.queue[unit.row])]] -= unit.amount
+            if self._world.columns.queue[unit.row] >= 0:
+                used[paths[int(self._world.columns.queue[unit.row])]] -= unit.amount
         for unit in sorted(victims, key=lambda u: (-int(u.amount[0]), -int(u.amount[1]), self._world.spec(u.row).id)):
-            if not unit.whole or self._world.columns.started[unit.row] < 0:
+            if not unit.whole or self._world.columns.started[unit.row] < 0 or self._world.columns.queue[unit.row] < 0:
                 continue
             ask = self._world.ask(unit.row)
             place = ask.seater(self._room).seat(ask.minimum)
@@ -352,13 +353,13 @@ class _Excess:
         self._left = [world.used_coming[side.queue, pool] - side.bound for side in sides]
 
     def allows(self, unit: Unit) -> bool:
-        if unit.side == OWN_QUEUE:
-            return True
+        if unit.side < 0:
+            return True  # its own queue, or nobody's
         left = self._left[unit.side]
         return any(left[c] > 0 for c in self._world.ordering_columns(unit.amount))
 
     def use(self, unit: Unit) -> None:
-        if unit.side != OWN_QUEUE:
+        if unit.side >= 0:
             self._left[unit.side] = self._left[unit.side] - unit.amount
 
 

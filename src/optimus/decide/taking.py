@@ -121,7 +121,7 @@ class Taker:
         useful = np.logical_or.reduce([ask.shape(pool, cell.role_index).allowed for cell in part.all_cells()])
         units = candidates(world, self.shares, self.cache, row, pool, entitled, whole=whole, useful=useful)
         if grows:
-            units = [unit for unit in units if unit.side != OWN_QUEUE and self._stays_above(unit, entitled, pool)]
+            units = [unit for unit in units if unit.side >= 0 and self._stays_above(unit, entitled, pool)]
         board = world.boards[pool]
         if not units and (board.calm or ask.seater(board.promising).seat(part, within=within) is None):
             return False  # nobody can give, and what is coming is not enough: the common case, and a cheap one
@@ -272,10 +272,11 @@ class Taker:
 
     def _cause(self, row: int, victim: int, entitled: Entitlement | None) -> Reason:
         asker = self.world.spec(row)
-        side = int(entitled.side_of[int(self.world.columns.queue[victim])]) if entitled is not None else -1
-        if entitled is None or side < 0:
+        queue = int(self.world.columns.queue[victim])
+        side = int(entitled.side_of[queue]) if entitled is not None and queue >= 0 else -1
+        if entitled is None or (side < 0 and queue >= 0):
             return reason(Code.PREEMPTED, beneficiary=asker.id, priority=asker.effective_priority)
-        by = entitled.sides[side].by
+        by = entitled.sides[side].by if queue >= 0 else entitled.orphans
         return reason(Code.RECLAIMED, beneficiary=asker.id, queue=asker.queue, entitlement=by)
 
 

@@ -18,10 +18,12 @@ import numpy as np
 from optimus.decide.drafts import Addition
 from optimus.decide.entitlements import Entitlement, attribute
 from optimus.decide.holdings import Holdings, Ledgerbook, Place, places_of, seating_places
+from optimus.decide.quotas import waited_too_long
 from optimus.decide.shares import Shares
 from optimus.decide.turns import RATIO
 from optimus.decide.world import MINIMUM_KEPT, NEVER_TAKEN, World
 from optimus.model import gangs
+from optimus.model.queues import WaitAction
 from optimus.model.workloads import Preemptible, WorkloadClass
 from optimus.state.arrays import Bools, Ints
 from optimus.state.resources import GPU_COLUMN
@@ -30,6 +32,8 @@ from optimus.state.workload_table import PREEMPTIBLE_CODE, size_milli
 DEFAULT_KIND = PREEMPTIBLE_CODE[Preemptible.DEFAULT]
 OWN_QUEUE = -2
 """The side of a victim in the asker's own queue: no share is asked about."""
+ORPHAN = -3
+"""The side of work whose queue is gone."""
 
 
 @dataclass(slots=True, eq=False)
@@ -110,16 +114,16 @@ def candidates(
     `useful`: nodes the asker could use."""
     queue = int(world.columns.queue[row])
     giving = _giving_sides(world, pool, entitled)
-    if not (giving >= 0).any() and not _own_queue_gives(world, row, queue):
+    if not (giving >= 0).any() and not _own_queue_gives(world, row, queue) and not _orphans_give(world, entitled):
         return []
     holdings = cache.holdings(pool)
     known = np.maximum(holdings.queue, 0)
-    side = np.where(holdings.queue >= 0, giving[known], -1)
+    side = np.where(holdings.queue >= 0, giving[known], ORPHAN if entitled.orphans else -1)
     own = holdings.queue == queue
     side = np.where(own, OWN_QUEUE, side)
     has_surplus = (holdings.amount != holdings.least).any(axis=1) & (holdings.kind != NEVER_TAKEN)
     lower = holdings.priority < int(world.columns.priority[row])
-    may_be_asked = (side >= 0) | (own & (has_surplus | lower))
+    may_be_asked = (side >= 0) | (side == ORPHAN) | (own & (has_surplus | lower))
     may_be_asked &= (holdings.rows != row) & ~holdings.promised
     if not may_be_asked.any():
         return []
@@ -201,6 +205,12 @@ def _giving_sides(world: World, pool: int, entitled: Entitlement) -> Ints:
     return np.where(side_of >= 0, np.where(np.array([*gives, False])[side_of], side_of, -1), -1)
 
 
+def _orphans_give(world: World, entitled: Entitlement) -> bool:
+    columns = world.columns
+    orphans = (columns.view("queue") < 0) & (columns.view("alive") > 0)
+    return bool(entitled.orphans) and bool((orphans & (columns.view("held") > 0)).any())
+
+
 def _own_queue_gives(world: World, row: int, queue: int) -> bool:
     """Whether the asker's own queue has anything of lower priority, or surplus, at all."""
     columns, priority = world.columns, int(world.columns.priority[row])
@@ -215,12 +225,14 @@ def _own_queue_gives(world: World, row: int, queue: int) -> bool:
 def _may_take_whole(
     world: World, cache: HoldingsCache, holdings: Holdings, inside: Ints, reach: Ints, side: Ints, lower: Bools
 ) -> Bools:
-    own, other = side == OWN_QUEUE, side >= 0
+    own, other = side == OWN_QUEUE, (side >= 0) | (side == ORPHAN)
     takeable = (holdings.kind != NEVER_TAKEN) & (holdings.kind != MINIMUM_KEPT)
     ran = np.where(holdings.started < 0, 1 << 60, world.now_ms - holdings.started)
     guarded = np.zeros(len(own), dtype=np.bool_)  # interactive and inference work inside the guarantee of its queue
     for i in np.flatnonzero(own & lower & (holdings.kind == DEFAULT_KIND) & (inside != 0)):
         guarded[i] = world.spec(int(holdings.rows[i])).workload_class is not WorkloadClass.UNATTENDED
+    for i in np.flatnonzero(own & lower & (holdings.started < 0)):  # overdue and about to start: it goes first
+        guarded[i] |= waited_too_long(world, int(holdings.rows[i]), WaitAction.FIRST) is not None
     preempt = own & lower & (ran >= cache.before_preempt[holdings.queue]) & ~guarded
     reclaim = other & ((inside & reach) == 0) & (ran >= cache.before_reclaim[holdings.queue])
     allowed: Bools = takeable & (preempt | reclaim)

@@ -165,7 +165,7 @@ def _domain_of(space: Space, devices: tuple[int, ...], level: str, pool: NodePoo
     groups = {d.nvlink_group for d in space.node.devices if d.index in devices}
     if not space.node.assignable and devices:
         groups = {d.nvlink_group for d in space.node.devices}  # nobody knows which devices it will be
-    if len(groups) > 1 or not space.node.devices:
+    if len(groups) > 1 or all(d.mig for d in space.node.devices):
         return None
     return (space.node.name, next(iter(groups), None))
 

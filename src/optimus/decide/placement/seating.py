@@ -74,6 +74,9 @@ class Tries:
         return True
 
 
+Placing = Callable[[Part, Bools | None, Ints | None, Seating], bool]
+
+
 class Seater:
     """Places parts in one room. Holds no state beyond the call but the room it changes and restores."""
 
@@ -104,12 +107,22 @@ class Seater:
 
     def _place(self, part: Part, within: Bools | None, near: Ints | None, out: Seating) -> bool:
         if part.topology.required:
-            return self._in_one_domain(part, part.topology.required, within, out)
-        if part.topology.preferred:
-            for level in self._levels_from(part.topology.preferred):
-                if self._in_one_domain(part, level, within, out):
-                    return True
+            return self._in_one_domain(part, part.topology.required, within, out, self._together)
+        return self._together(part, within, near, out)
+
+    def _together(self, part: Part, within: Bools | None, near: Ints | None, out: Seating) -> bool:
+        """In one domain of a preferred level, or of the narrowest that takes the whole part; else wherever it fits."""
+        for level in self._levels_to_try(part, near):
+            if self._in_one_domain(part, level, within, out, self._contents):
+                return True
         return self._contents(part, within, near, out)
+
+    def _levels_to_try(self, part: Part, near: Ints | None) -> list[str]:
+        if part.topology.preferred:
+            return list(self._levels_from(part.topology.preferred))
+        several = len(part.cells) + len(part.parts) > 1
+        packs = all(self.shape_of(cell.role_index).strategy is Strategy.PACK for cell in part.all_cells())
+        return list(reversed(self.room.view.levels)) if several and packs and near is None else []
 
     def _contents(self, part: Part, within: Bools | None, near: Ints | None, out: Seating) -> bool:
         mark = len(out.seats)
@@ -123,7 +136,7 @@ class Seater:
                 return False
         return True
 
-    def _in_one_domain(self, part: Part, level: str, within: Bools | None, out: Seating) -> bool:
+    def _in_one_domain(self, part: Part, level: str, within: Bools | None, out: Seating, then: Placing) -> bool:
         if level == NVLINK_LEVEL:
             return self._in_one_nvlink_group(part, within, out)
         domains = self.room.view.levels.get(level)
@@ -133,7 +146,7 @@ class Seater:
             if not self.tries.use():
                 return False
             inside = domains == domain
-            if self._contents(part, inside if within is None else inside & within, None, out):
+            if then(part, inside if within is None else inside & within, None, out):
                 return True
         return False
 

@@ -67,6 +67,9 @@ def _shares(cycle: Cycle) -> list[str]:
     for action in cycle.plan.actions:
         if isinstance(action, Reject | Drop) or (isinstance(action, Evict | Shrink) and not action.beneficiary):
             released.carry_out_one(action, cycle.now_ms)
+    for record in cycle.before.records.values():
+        if len({cycle.before.pool_of(r.node) for r in record.live.values()}) > 1:
+            return []  # a node was moved to another pool under it: what it counts for is anybody's guess
     try:
         found = _wrong_shares(cycle, cycle.before)
         return found and _wrong_shares(cycle, released)
