@@ -7,6 +7,8 @@ also take the surplus of others above theirs. Replicas lost from a running gang 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from optimus.decide.durations import elapsed_ms, end_ms, remaining_ms
@@ -28,6 +30,13 @@ from optimus.model.workloads import Group, Topology
 from optimus.state.arrays import Bools, Ints
 from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
 from optimus.state.workload_table import size_milli
+
+STEPS_AHEAD = 512
+"""How many steps of one workload a pass looks ahead."""
+
+
+def _ints(values: list[int]) -> Ints:
+    return np.array(values, dtype=np.int64)
 
 
 class Grower:
@@ -78,10 +87,9 @@ class Grower:
         able = [row for row in self._candidates() if self._pays_back(row)]
         if not able:
             return
-        lines = line_up(world, self.shares, able)
-        for queue, rows in lines.items():
-            lines[queue] = self._by_benefit(rows)
-        turns = RoundTurns(world, self.shares.lending, lines, self._need)
+        benefit = self._benefits(able)
+        lines = line_up(world, self.shares, [row for row in able if benefit(row) > 0])
+        turns = RoundTurns(world, self.shares.lending, lines, self._need, benefit)
         steps = world.budget.growth_steps
         while (row := turns.next()) is not None:
             if steps <= 0:
@@ -148,33 +156,37 @@ class Grower:
         fits = int(world.boards[pool].starting.fits(ask.shape(pool, elastic)).sum())
         return min(most, count + max(fits, 1))
 
-    def _by_benefit(self, rows: list[int]) -> list[int]:
-        """Best next step first; those whose policy says "do not grow" are left out."""
+    def _benefits(self, rows: list[int]) -> Callable[[int], int]:
+        """Row -> what its next step is worth, by the policy; zero or less: it does not want to grow. All steps that may
+        come are asked about at once."""
         world = self.world
-        counts = [sum(len(o) for o in world.present(row).values()) for row in rows]
-        steps = [self._need(row)[1] for row in rows]
-        spec = [world.spec(row) for row in rows]
+        cases: list[tuple[int, int]] = []
+        for row in rows:
+            count = self._count(row)
+            most = sum(gangs.maximum_replicas(world.spec(row).gang))
+            cases.extend((row, k) for k in range(count, min(most, count + STEPS_AHEAD)))
+        specs = [world.spec(row) for row, _ in cases]
+        sizes = {row: size_milli(int(a[GPU_COLUMN]), int(a[CPU_COLUMN])) for row in rows for a in [self._need(row)[1]]}
+        left = {row: remaining_ms(world, row) if world.columns.expected[row] >= 0 else -1 for row in rows}
+        counts = [k for _, k in cases]
         columns = ElasticColumns(
-            replicas=np.array(counts, dtype=np.int64),
-            next_replicas=np.array(counts, dtype=np.int64) + 1,
-            step_milli=np.array([size_milli(int(a[GPU_COLUMN]), int(a[CPU_COLUMN])) for a in steps], dtype=np.int64),
-            speed_milli=np.array(
-                [speed_milli(c, s.speedup_percent) for c, s in zip(counts, spec, strict=True)], dtype=np.int64
-            ),
-            next_speed_milli=np.array(
-                [speed_milli(c + 1, s.speedup_percent) for c, s in zip(counts, spec, strict=True)], dtype=np.int64
-            ),
-            attained_gpu_ms=np.array([int(world.columns.attained[row]) // 1000 for row in rows], dtype=np.int64),
-            remaining_ms=np.array(
-                [remaining_ms(world, row) if world.columns.expected[row] >= 0 else -1 for row in rows], dtype=np.int64
-            ),
-            is_new=np.array([world.is_new(row) for row in rows], dtype=np.bool_),
+            replicas=_ints(counts),
+            next_replicas=_ints(counts) + 1,
+            step_milli=_ints([sizes[row] for row, _ in cases]),
+            speed_milli=_ints([speed_milli(k, s.speedup_percent) for k, s in zip(counts, specs, strict=True)]),
+            next_speed_milli=_ints([speed_milli(k + 1, s.speedup_percent) for k, s in zip(counts, specs, strict=True)]),
+            attained_gpu_ms=_ints([int(world.columns.attained[row]) // 1000 for row, _ in cases]),
+            remaining_ms=_ints([left[row] for row, _ in cases]),
+            is_new=np.array([world.is_new(row) for row, _ in cases], dtype=np.bool_),
         )
         keys, condition = growth_keys(world.policy, columns)
         if condition is not None and condition not in world.conditions:
             world.conditions.append(condition)
-        ordered = sorted(range(len(rows)), key=lambda i: -int(keys[i]))
-        return [rows[i] for i in ordered if keys[i] > 0]
+        known = dict(zip(cases, keys.tolist(), strict=True))
+        return lambda row: known.get((row, self._count(row)), 0)
+
+    def _count(self, row: int) -> int:
+        return sum(len(ordinals) for ordinals in self.world.present(row).values())
 
     def _need(self, row: int) -> tuple[int, Ints]:
         world = self.world
@@ -270,6 +282,8 @@ class Grower:
         chains = world.signature(row).chains
         found: dict[tuple[gangs.PartKey, int], list[tuple[int, tuple[int, ...]]]] = {}
         for slot in world.slots_of(row):
+            if world.pool_of_slot(slot) != self._pool(row):
+                continue  # its node was given to another pool
             role = int(world.slots.role[slot])
             key = (chains[role].part_of(int(world.slots.ordinal[slot])), role)
             node = int(world.node_index[world.slots.node[slot]])

@@ -184,6 +184,7 @@ class RoomSearch:
         before = count_fits(self._single, scalars, gpus, activity, nodes)
         asked: list[list[Unit]] = [[] for _ in nodes]
         done = np.zeros(len(nodes), dtype=np.bool_)
+        gained = np.ones(len(nodes), dtype=np.int64)
         for turn in range(max(len(members) for members in on_node.values())):
             changed = []
             for node, members in on_node.items():
@@ -203,9 +204,10 @@ class RoomSearch:
             at = np.array(changed, dtype=np.int64)
             fits = count_fits(self._single, scalars[at], gpus[at], activity[at], nodes[at])
             done[at] = fits > before[at]
-        able = [i for i in range(len(nodes)) if done[i]]
-        groups = [self._needed_here(int(nodes[i]), asked[i]) for i in able]
-        return sorted(groups, key=_price)
+            gained[at] = np.maximum(fits - before[at], 1)
+        most = len(self._part.cells[0].ordinals)
+        able = [(self._needed_here(int(nodes[i]), asked[i]), min(int(gained[i]), most)) for i in np.flatnonzero(done)]
+        return [group for group, _ in sorted(able, key=lambda pair: _price(pair[0], pair[1]))]
 
     def _needed_here(self, node: int, asked: list[Unit]) -> list[Unit]:
         """Without those on the node that are not needed for one more replica."""
@@ -251,7 +253,7 @@ class RoomSearch:
         while True:  # a step can be put back only after the steps that build on it: look again as long as that helps
             before = len(kept)
             for unit in sorted(kept, key=_worth, reverse=True):
-                if id(unit) in needed or any(other.after is unit for other in kept):
+                if id(unit) in needed or any(unit in other.after for other in kept):
                     continue
                 self._free([unit], -1)
                 rest = [u for u in kept if u is not unit]
@@ -367,12 +369,12 @@ def _worth(unit: Unit) -> tuple[int, bool, int, int, int]:
     return (unit.tier, unit.whole, unit.priority, unit.cost, int(unit.amount[0]))
 
 
-def _price(units: list[Unit]) -> tuple[int, bool, int, int, int]:
-    """Of a set: its worst tier, whether whole workloads go, their highest priority, and what it costs in all."""
+def _price(units: list[Unit], replicas: int = 1) -> tuple[int, bool, int, int, int]:
+    """Of a set: its worst tier, whether whole workloads go, their highest priority, and its cost per replica gained."""
     return (
         max(unit.tier for unit in units),
         any(unit.whole for unit in units),
         max((unit.priority for unit in units if unit.whole), default=0),
-        sum(unit.cost for unit in units),
+        sum(unit.cost for unit in units) // replicas,
         len(units),
     )

@@ -195,7 +195,7 @@ def _enough_to_shed(units: list[Unit], over: Ints) -> list[Unit]:
     chosen = with_steps_before(chosen)
     for unit in reversed(list(chosen)):
         total = sum((u.amount for u in chosen if u is not unit), np.zeros_like(over))
-        if (over - total <= np.maximum(left, 0)).all() and not any(u.after is unit for u in chosen):
+        if (over - total <= np.maximum(left, 0)).all() and not any(unit in u.after for u in chosen):
             chosen = [u for u in chosen if u is not unit]
     return chosen
 

@@ -8,6 +8,7 @@ next turn.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 
@@ -94,11 +95,28 @@ class Turns:
 
 
 class RoundTurns(Turns):
-    """Turns in which a workload that has had one goes to the end of its line (growth, one step at a time)."""
+    """Turns of growth: inside a queue the step that is worth most is next, and is weighed anew after every step."""
+
+    def __init__(
+        self,
+        world: World,
+        lending: Ints,
+        lines: Mapping[int, Sequence[int]],
+        need: Need,
+        benefit: Callable[[int], int],
+    ) -> None:
+        self._benefit = benefit
+        super().__init__(
+            world, lending, {q: sorted(rows, key=lambda r: -benefit(r)) for q, rows in lines.items()}, need
+        )
 
     def step_taken(self) -> None:
         queue = self._current
         assert queue is not None
         line = self._lines[queue]
-        line.insert(0, line.pop())
+        row = line.pop()
+        worth = self._benefit(row)
+        if worth > 0:  # behind those that are worth as much: they have waited longer
+            at = bisect_right([-self._benefit(r) for r in reversed(line)], -worth)
+            line.insert(len(line) - at, row)
         self.done(again=True)

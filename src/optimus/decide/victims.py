@@ -50,8 +50,8 @@ class Unit:
     tier: int
     cost: int
     places: list[Place]
-    after: Unit | None = None
-    """The surplus step that must go first."""
+    after: tuple[Unit, ...] = ()
+    """Surplus steps that must go first."""
     fresh: Addition | None = None
     """A step of growth of this very plan: asking for it means not doing it."""
 
@@ -122,6 +122,9 @@ def candidates(
     own = holdings.queue == queue
     side = np.where(own, OWN_QUEUE, side)
     has_surplus = (holdings.amount != holdings.least).any(axis=1) & (holdings.kind != NEVER_TAKEN)
+    for grown, draft in world.drafts.items():
+        if draft.growth() and not draft.evicted:
+            has_surplus |= holdings.rows == grown
     lower = holdings.priority < int(world.columns.priority[row])
     may_be_asked = (side >= 0) | (side == ORPHAN) | (own & (has_surplus | lower))
     may_be_asked &= (holdings.rows != row) & ~holdings.promised
@@ -134,15 +137,15 @@ def candidates(
     free_surplus = ((inside_surplus & reach) == 0) & has_surplus & may_be_asked
     tier = np.where(holdings.queue >= 0, -overage(world, shares, pool)[known], -(1 << 60))
     units: list[Unit] = []
-    last_step: dict[int, Unit] = {}
+    last_steps: dict[int, list[Unit]] = {}
     for i in np.flatnonzero(free_surplus):
         for unit in _surplus_units(world, holdings, int(i), int(side[i]), int(tier[i]), useful):
             units.append(unit)
-            last_step[int(i)] = unit
+            last_steps.setdefault(int(i), []).append(unit)
     if whole:
         may = _may_take_whole(world, cache, holdings, inside_minimum, reach, side, lower)
         units.extend(
-            _whole_unit(world, holdings, i, int(side[i]), int(tier[i]), last_step.get(i))
+            _whole_unit(world, holdings, i, int(side[i]), int(tier[i]), last_steps.get(i, []))
             for i in np.flatnonzero(may & may_be_asked).tolist()
         )
     return _in_order(world, holdings, units)
@@ -157,13 +160,13 @@ def shedding_units(world: World, shares: Shares, cache: HoldingsCache, pool: int
     tier = -overage(world, shares, pool)[known]
     units: list[Unit] = []
     for i in np.flatnonzero(mine):
-        last: Unit | None = None
+        steps: list[Unit] = []
         if (holdings.amount[i] != holdings.least[i]).any():
             for unit in _surplus_units(world, holdings, int(i), OWN_QUEUE, int(tier[i])):
                 units.append(unit)
-                last = unit
+                steps.append(unit)
         if holdings.kind[i] != MINIMUM_KEPT:
-            units.append(_whole_unit(world, holdings, int(i), OWN_QUEUE, int(tier[i]), last))
+            units.append(_whole_unit(world, holdings, int(i), OWN_QUEUE, int(tier[i]), steps))
     return _in_order(world, holdings, units)
 
 
@@ -239,22 +242,17 @@ def _may_take_whole(
     return allowed
 
 
-def _whole_unit(world: World, holdings: Holdings, i: int, side: int, tier: int, last_step: Unit | None) -> Unit:
+def _whole_unit(world: World, holdings: Holdings, i: int, side: int, tier: int, steps: list[Unit]) -> Unit:
     """The workload without what its surplus steps, which go first, give back."""
     row = int(holdings.rows[i])
     amount = holdings.amount[i]
     places = None
-    if last_step is not None:
-        before: set[int] = set()
-        step: Unit | None = last_step
-        while step is not None:
-            before.update(step.slots or ())
-            amount = amount - step.amount
-            step = step.after
+    if steps:
+        before = {slot for step in steps for slot in step.slots or ()}
+        amount = amount - sum(step.amount for step in steps)
         places = places_of(world, row, [slot for slot in world.slots_of(row) if slot not in before])
-        draft = world.drafts.get(row)
-        if draft is not None and draft.start is not None:
-            places = seating_places(draft.additions[0].seating)
+        if world.is_new(row):
+            places = seating_places(world.drafts[row].additions[0].seating)
     return Unit(
         row=row,
         slots=None,
@@ -264,7 +262,7 @@ def _whole_unit(world: World, holdings: Holdings, i: int, side: int, tier: int, 
         tier=tier,
         cost=int(holdings.cost[i]),
         places=places_of(world, row) if places is None else places,
-        after=last_step,
+        after=tuple(steps),
     )
 
 
@@ -273,29 +271,29 @@ def _surplus_units(
 ) -> Iterator[Unit]:
     """Steps down to the minimum, in the order in which they must go."""
     row = int(holdings.rows[i])
-    previous: Unit | None = None
+    before: tuple[Unit, ...] = ()
     draft = world.drafts.get(row)
     growth = draft.growth() if draft is not None and not draft.evicted else []
     for addition in reversed(growth):
         amount, places = addition.seating.amount(), seating_places(addition.seating)
-        previous = Unit(row, [], side, amount, int(holdings.priority[i]), tier, 0, places, previous, addition)
-        yield previous
+        unit = Unit(row, [], side, amount, int(holdings.priority[i]), tier, 0, places, before, addition)
+        before = (unit,)
+        yield unit
     if holdings.fresh[i]:
         return
     by_key = {(int(world.slots.role[s]), int(world.slots.ordinal[s])): s for s in world.slots_of(row)}
     present: dict[int, set[int]] = {}
     for role, ordinal in by_key:
         present.setdefault(role, set()).add(ordinal)
+    cost = 0 if holdings.started[i] < 0 else world.spec(row).restart_cost_ms * 1000
+    any_order = world.signature(row).plain and not world.signature(row).can_break
     for slots in _steps_down(world, row, by_key, present, useful):
-        amount = world.slots.amount[slots].sum(axis=0)
-        idle = holdings.started[i] < 0
-        first = previous is None or previous.fresh is not None
-        cost = world.spec(row).restart_cost_ms * 1000 if first and not idle else 0
-        unit = Unit(
-            row, slots, side, amount, int(holdings.priority[i]), tier, cost, places_of(world, row, slots), previous
-        )
+        amount, places = world.slots.amount[slots].sum(axis=0), places_of(world, row, slots)
+        unit = Unit(row, slots, side, amount, int(holdings.priority[i]), tier, cost, places, before)
         yield unit
-        previous = unit
+        cost = 0  # one restart pays for all steps
+        if not any_order:
+            before = (unit,)
 
 
 def _steps_down(
@@ -315,19 +313,19 @@ def _steps_down(
 
 
 def _steps_before(unit: Unit) -> int:
-    count = 0
-    while unit.after is not None:
-        unit = unit.after
-        count += 1
-    return count
+    return 1 + max(_steps_before(step) for step in unit.after) if unit.after else 0
 
 
 def with_steps_before(units: list[Unit]) -> list[Unit]:
     """With every surplus step that must go before one of them."""
     found: dict[int, Unit] = {}
+
+    def add(unit: Unit) -> None:
+        if id(unit) not in found:
+            found[id(unit)] = unit
+            for step in unit.after:
+                add(step)
+
     for unit in units:
-        each: Unit | None = unit
-        while each is not None:
-            found.setdefault(id(each), each)
-            each = each.after
+        add(unit)
     return list(found.values())

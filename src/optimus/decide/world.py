@@ -314,7 +314,8 @@ class World:
         rows = set(self.boards[pool].view.rows[sorted(nodes)].tolist())
         found = {int(self.slots.workload[slot]) for slot in leaving if int(self.slots.node[slot]) in rows}
         for row, draft in self.drafts.items():
-            if any(int(self.slots.node[slot]) in rows for slot in draft.removed):
+            ran = [slot for slot in draft.removed if int(self.slots.phase[slot]) in (Phase.BINDING, Phase.RUNNING)]
+            if any(int(self.slots.node[slot]) in rows for slot in ran):
                 found.add(row)
         return sorted(self.spec(row).id for row in found)
 
