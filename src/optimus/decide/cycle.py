@@ -68,6 +68,8 @@ def _sort_out(world: World) -> tuple[dict[int, Reason], list[int]]:
         refusal = standing_refusal(world, row, known)
         if refusal is not None:
             refusals[row] = refusal
+            if refusal.code is not Code.BACKING_OFF:
+                world.refused.add(row)
         elif (over := ran_too_long(world, row) or waited_too_long(world, row, WaitAction.FAIL)) is not None:
             world.reject(row, over)
         else:

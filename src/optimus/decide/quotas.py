@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from optimus.decide.durations import elapsed_ms
 from optimus.decide.placement.seating import Seating
 from optimus.decide.world import MINIMUM_KEPT, NEVER_TAKEN, World
 from optimus.model.queues import QueueState, WaitAction
@@ -169,7 +170,7 @@ def breaks_rules(world: World, row: int, seating: Seating, *, grows: bool) -> Re
 def waited_too_long(world: World, row: int, action: WaitAction) -> Reason | None:
     """Whether it waited longer than a queue allows, and that queue wants this action; the nearest queue counts."""
     queue = int(world.columns.queue[row])
-    waited = world.now_ms - int(world.columns.submitted[row])
+    waited = world.now_ms - int(world.columns.submitted[row]) - elapsed_ms(world, row)
     for above in world.tree.paths[queue]:
         entry = world.tree.queues[above]
         if entry.policy.max_wait_ms is not None and waited >= entry.policy.max_wait_ms:

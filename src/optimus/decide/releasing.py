@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from optimus.decide.durations import elapsed_ms
-from optimus.decide.quotas import limits_allow_now
+from optimus.decide.quotas import limits_allow_now, standing_refusal
 from optimus.decide.shares import Shares, compute_shares
 from optimus.decide.victims import HoldingsCache, Unit, shedding_units, with_steps_before
 from optimus.decide.world import NEVER_TAKEN, World
@@ -39,7 +39,9 @@ def keep_promises(world: World) -> None:
     columns = world.columns
     for row in _by_name(world, np.flatnonzero((columns.view("promised") > 0) & (columns.view("alive") > 0))):
         slots = [slot for slot in world.slots_of(row) if world.slots.promised[slot]]
-        if slots and not world.table.leaving[row] and _is_whole(world, row) and _room_is_free(world, slots):
+        if not slots or world.table.leaving[row] or standing_refusal(world, row) is not None:
+            continue
+        if _is_whole(world, row) and _room_is_free(world, slots):
             world.keep_promise(row, slots, grows=columns.held[row] > 0)
 
 
@@ -56,7 +58,10 @@ def drop_holds(world: World) -> None:
         kept = set(draft.kept) if draft is not None else set()
         mine = [slot for slot in world.slots_of(row) if slot not in kept]
         late = [slot for slot in mine if expired[slot]]
-        if late:
+        refusal = standing_refusal(world, row) if not kept and not world.columns.held[row] else None
+        if refusal is not None and mine:
+            world.drop(row, mine, refusal)
+        elif late:
             world.drop(row, late, reason(Code.HOLD_EXPIRED, held=held))
         elif not kept and not world.columns.held[row] and not _is_whole(world, row):
             world.drop(row, mine, reason(Code.ROOM_LOST))

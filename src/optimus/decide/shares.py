@@ -148,7 +148,7 @@ def _waiting(world: World) -> list[int]:
     leaving = (columns.view("releasing") > 0) & (columns.view("alive") > 0)
     rows |= {row for row in np.flatnonzero(leaving).tolist() if not world.slots_of(row)}
     rows |= {row for row, draft in world.drafts.items() if draft.removed and not world.slots_of(row)}
-    return sorted(rows - world.ended)
+    return sorted(rows - world.ended - world.refused)
 
 
 def _weights_with_history(world: World) -> Ints | None:

@@ -230,7 +230,7 @@ def _may_take_whole(
 ) -> Bools:
     own, other = side == OWN_QUEUE, (side >= 0) | (side == ORPHAN)
     takeable = (holdings.kind != NEVER_TAKEN) & (holdings.kind != MINIMUM_KEPT)
-    ran = np.where(holdings.started < 0, 1 << 60, world.now_ms - holdings.started)
+    ran = np.where(holdings.started < 0, 0, world.now_ms - holdings.started)
     guarded = np.zeros(len(own), dtype=np.bool_)  # interactive and inference work inside the guarantee of its queue
     for i in np.flatnonzero(own & lower & (holdings.kind == DEFAULT_KIND) & (inside != 0)):
         guarded[i] = world.spec(int(holdings.rows[i])).workload_class is not WorkloadClass.UNATTENDED

@@ -52,6 +52,8 @@ class World:
         self.used_coming = snapshot.used_coming.copy()
         self.tries = Tries(budget.trial_fits)
         self.drafts: dict[int, Draft] = {}
+        self.refused: set[int] = set()
+        """Workloads that cannot be considered at all, whatever room there is."""
         self.ended: set[int] = set()
         """Workloads that are evicted or refused for good."""
         self.requeued: list[int] = []

@@ -76,8 +76,11 @@ def _stop(cycle: Cycle, tree: Tree, record: Record, action: Evict | Shrink) -> s
 
 
 def _left(cycle: Cycle, record: Record) -> dict[str, set[int]]:
-    """What is there once the plan has given up places that were never taken."""
+    """What is there once places that were never taken have been given up."""
     present = record.present()
+    for (role, ordinal), replica in record.live.items():
+        if replica.stage is Stage.HELD and 0 <= replica.until_ms <= cycle.now_ms:
+            present[role].discard(ordinal)
     for action in cycle.plan.actions:
         if isinstance(action, Drop) and action.workload == record.spec.id:
             for role, ordinal in action.slots:

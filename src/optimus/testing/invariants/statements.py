@@ -86,9 +86,12 @@ def _gain(cycle: Cycle, statement: Statement) -> list[str]:
 
 def _minimal(cycle: Cycle, tree: Tree, statement: Statement) -> list[str]:
     """Leaving out any one victim must break the fit. Only where counting is exact."""
-    ledger, gain = statement.ledger, statement.gain
+    ledger, gain = statement.ledger.copy(), statement.gain
     assert gain is not None
-    asker = ledger.records[statement.beneficiary]
+    for growth in cycle.plan.actions:  # steps of growth stand at the end of the plan, but may have been taken before
+        if isinstance(growth, Grow) and growth is not gain:
+            ledger.carry_out_one(growth, cycle.now_ms)
+    asker = statement.ledger.records[statement.beneficiary]
     if not is_counted(asker.spec) or not is_single_role(asker.spec.gang):
         return []
     needed = len(minimum_seats(asker.spec.gang)) if not asker.live else len(gain.placements)
