@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from optimus.decide.asks import Ask
 from optimus.decide.boards import Board
 from optimus.decide.durations import end_ms
-from optimus.decide.entitlements import is_guaranteed, is_inside_share
+from optimus.decide.entitlements import is_guaranteed
 from optimus.decide.explaining import why_never, why_no_room
 from optimus.decide.placement.rooms import Room
 from optimus.decide.quotas import breaks_rules, over_guarantee, over_limit
@@ -46,7 +46,8 @@ class Allocator:
         self.shares = shares
         self.taker = taker
         self.waiting = Waiting()
-        self._refused: dict[tuple[int, int, int, int], tuple[tuple[int, int], Reason]] = {}
+        self._starts_left = world.budget.starts
+        self._refused: dict[tuple[object, ...], tuple[tuple[int, int], Reason]] = {}
 
     def run(self, lines: dict[int, list[int]]) -> None:
         """One pass over all that wait, in turns."""
@@ -57,15 +58,14 @@ class Allocator:
         for board in world.boards:
             board.clear_shadows()
         turns = Turns(world, self.shares.lending, lines, self._need)
-        starts = world.budget.starts
         while (row := turns.next()) is not None:
             before = world.script.departures
-            why = self._try(row) if starts > 0 else reason(Code.NOT_REACHED)
-            if starts <= 0:
+            why = self._try(row) if self._starts_left > 0 else reason(Code.NOT_REACHED)
+            if self._starts_left <= 0:
                 world.unreached.add("allocate")
             if why is not None:
                 self.waiting.reasons[row] = why
-            starts -= why is None
+            self._starts_left -= why is None
             turns.done()
             if world.script.departures > before:  # others leave or move: their queues' turns have changed
                 turns.rebuild()
@@ -79,16 +79,17 @@ class Allocator:
     def _try(self, row: int) -> Reason | None:
         """None when it starts or has its room promised, else why it waits."""
         world, columns = self.world, self.world.columns
+        ask = world.ask(row)
         key = (
             int(columns.signature[row]),
             int(columns.queue[row]),
             int(columns.preemptible[row]),
             int(columns.priority[row]),
+            *self.taker.depends_on_run_time(row, ask),
         )
         kept = self._refused.get(key)
         if kept is not None and kept[0] == (world.script.departures, len(self.waiting.reservations)):
             return kept[1]
-        ask = world.ask(row)
         pools = [pool for pool in ask.pools if ask.possible(pool)]
         if not pools:
             return self._refuse(key, why_never(world, ask, ask.pools[0]))
@@ -110,13 +111,14 @@ class Allocator:
             return None
         for pool in open_pools:
             if _lacks_room(refusals[pool]) and self._may_reserve(row, ask, pool):
-                reservation = reserve(world, row, ask, pool)
+                due = self.shares.share[int(columns.queue[row]), pool]
+                reservation = reserve(world, row, ask, pool, due)
                 if reservation is not None:
                     self.waiting.reservations.append(reservation)
                     return reason(Code.RESERVED, at=format_moment_ms(reservation.at_ms, world.now_ms))
         return self._refuse(key, refusals[pools[0]])
 
-    def _refuse(self, key: tuple[int, int, int, int], why: Reason) -> Reason:
+    def _refuse(self, key: tuple[object, ...], why: Reason) -> Reason:
         self._refused[key] = ((self.world.script.departures, len(self.waiting.reservations)), why)
         return why
 
@@ -137,15 +139,20 @@ class Allocator:
         seating = ask.seater(room).seat(ask.minimum)
         if seating is None:
             if room is not board.starting and ask.seater(board.starting).seat(ask.minimum) is not None:
-                first = board.outlasted(end_ms(world, row))[0]
-                return reason(
-                    Code.RESERVED_FOR_OTHER, workload=first.workload, at=format_moment_ms(first.at_ms, world.now_ms)
-                )
-            return why_no_room(world, ask, pool, room)
+                return self._why_beside(row, ask, board)
+            return why_no_room(world, ask, pool, board.starting)
         refusal = breaks_rules(world, row, seating, grows=False)
         if refusal is None:
             world.start(row, seating)
         return refusal
+
+    def _why_beside(self, row: int, ask: Ask, board: Board) -> Reason:
+        """Which reservation is in the way: the first that refuses it even alone."""
+        outlasted = board.outlasted(end_ms(self.world, row))
+        refusing = [s for s in outlasted if ask.seater(board.beside_one(s)).seat(ask.minimum) is None]
+        first = refusing[0] if refusing else outlasted[-1]
+        at = format_moment_ms(first.at_ms, self.world.now_ms)
+        return reason(Code.RESERVED_FOR_OTHER, workload=first.workload, at=at)
 
     def _room_for(self, row: int, board: Board, queue: int, amount: Ints) -> Room:
         """A reservation binds work that would outlast it, unless that work is inside its guarantee."""
@@ -154,10 +161,12 @@ class Allocator:
         return board.starting_beside(end_ms(self.world, row))
 
     def _may_reserve(self, row: int, ask: Ask, pool: int) -> bool:
+        """Only work that lies inside its queue's share by itself; `reserve` looks at what runs beside it then."""
         if len(self.world.boards[pool].shadows) >= self.world.budget.reservations_per_pool:
             return False
-        queue = int(self.world.columns.queue[row])
-        return is_inside_share(self.world, self.shares, queue, pool, ask.least_amount(pool))
+        due = self.shares.share[int(self.world.columns.queue[row]), pool]
+        amount = ask.least_amount(pool)
+        return all(amount[c] <= due[c] for c in self.world.ordering_columns(amount))
 
 
 def _lacks_room(refusal: Reason) -> bool:

@@ -89,6 +89,10 @@ class Board:
             room = self._beside[numbers] = self._combined(self.now, self.coming, *ledgers)
         return room
 
+    def beside_one(self, shadow: Shadow) -> Room:
+        """Room for a start that must leave just this reservation alone."""
+        return self._combined(self.now, self.coming, shadow.ledger)
+
     def room_to_promise(self, end_ms: int | None) -> Room:
         """A copy of the coming room to try victims in; beside the reservations that `end_ms` outlasts."""
         shadows = [] if end_ms is None else self.outlasted(end_ms)

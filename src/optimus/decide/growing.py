@@ -45,6 +45,7 @@ class Grower:
         self.shares = shares
         self.taker = taker
         self._grown: dict[int, None] = {}
+        self._steps_left = world.budget.growth_steps
 
     def replace_lost(self) -> None:
         """Gangs below their minimum get their missing replicas before anything new starts."""
@@ -90,12 +91,11 @@ class Grower:
         benefit = self._benefits(able)
         lines = line_up(world, self.shares, [row for row in able if benefit(row) > 0])
         turns = RoundTurns(world, self.shares.lending, lines, self._need, benefit)
-        steps = world.budget.growth_steps
         while (row := turns.next()) is not None:
-            if steps <= 0:
+            if self._steps_left <= 0:
                 world.unreached.add("grow")
                 break
-            steps -= 1
+            self._steps_left -= 1
             if self._grow_once(row):
                 turns.step_taken()
             else:

@@ -26,6 +26,7 @@ class Releases:
 
     def __init__(self, world: World, pool: int) -> None:
         self._world = world
+        self.pool = pool
         slots = world.slots
         view = world.boards[pool].view
         phase = slots.view("phase")
@@ -37,6 +38,7 @@ class Releases:
         scalars: list[Ints] = []
         devices: list[tuple[int, ...]] = []
         milli: list[int] = []
+        queues: list[int] = []
         end_of: dict[int, int] = {}
         for slot in mine:
             row = int(slots.workload[slot])
@@ -50,6 +52,7 @@ class Releases:
             scalars.append(slots.amount[slot, 1:])
             devices.append(world.snapshot.slots.devices[slot])
             milli.append(int(slots.milli[slot]))
+            queues.append(int(world.columns.queue[row]))
         for row, draft in world.drafts.items():
             for addition in draft.additions:
                 if addition.seating.pool != pool:
@@ -60,6 +63,7 @@ class Releases:
                     scalars.extend([seats.shape.scalars] * len(seats.nodes))
                     devices.extend(seats.devices)
                     milli.extend(seats.milli)
+                    queues.extend([int(world.columns.queue[row])] * len(seats.nodes))
         order = sorted(range(len(ends)), key=lambda i: (ends[i], nodes[i], devices[i]))
         self.ends = np.array([ends[i] for i in order], dtype=np.int64)
         self._nodes = np.array([nodes[i] for i in order], dtype=np.int64)
@@ -69,6 +73,14 @@ class Releases:
         self._device_nodes = np.array([nodes[i] for i in order for _ in devices[i]], dtype=np.int64)
         self._devices = np.array([d for i in order for d in devices[i]], dtype=np.int64)
         self._milli = np.array([milli[i] for i in order for _ in devices[i]], dtype=np.int64)
+
+        self._queues = np.array([queues[i] for i in order], dtype=np.int64)
+        self._gpu_milli = np.array([milli[i] * len(devices[i]) for i in order], dtype=np.int64)
+
+    def given_back(self, queue: int, at_ms: int) -> Ints:
+        """By resource: what work of the queue itself has given back by then."""
+        mine = (self._queues == queue) & (self.ends <= at_ms)
+        return np.concatenate([[self._gpu_milli[mine].sum()], self._scalars[mine].sum(axis=0)])
 
     def times(self) -> list[int]:
         return [int(t) for t in np.unique(self.ends)]
@@ -85,8 +97,9 @@ class Releases:
         return ledger
 
 
-def reserve(world: World, row: int, ask: Ask, pool: int) -> Reservation | None:
-    """Give the workload a time in this pool and cast its shadow. None if it fits at no time we can see."""
+def reserve(world: World, row: int, ask: Ask, pool: int, due: Ints) -> Reservation | None:
+    """Give the workload a time in this pool and cast its shadow: when it fits, and when its queue, with what still runs
+    of it then, stays inside what it is due. None if there is no such time in sight."""
     board = world.boards[pool]
     releases = Releases(world, pool)
     reserved = [shadow.seating for shadow in board.shadows]
@@ -100,7 +113,7 @@ def reserve(world: World, row: int, ask: Ask, pool: int) -> Reservation | None:
             _occupy(ledger, earlier)
         room = Room(board.view, ledger.scalars, ledger.gpus, board.activity, world.scorer.score)
         seating = ask.seater(room).seat(ask.minimum)
-        if seating is not None:
+        if seating is not None and _inside(world, row, releases, times[middle], seating.amount(), due):
             found = (times[middle], seating, ledger)
             high = middle - 1
         else:
@@ -114,6 +127,13 @@ def reserve(world: World, row: int, ask: Ask, pool: int) -> Reservation | None:
     board.cast_shadow(Shadow(at_ms, ledger, world.spec(row).id, seating))
     names = tuple(sorted({board.view.nodes[node].name for node in seating.nodes()}))
     return Reservation(world.spec(row).id, board.view.pool.name, at_ms, names)
+
+
+def _inside(world: World, row: int, releases: Releases, at_ms: int, amount: Ints, due: Ints) -> bool:
+    queue = int(world.columns.queue[row])
+    pool = releases.pool
+    used = world.used_coming[queue, pool] - releases.given_back(queue, at_ms) + amount
+    return all(used[c] <= due[c] for c in world.ordering_columns(amount))
 
 
 def _occupy(ledger: Ledger, seating: Seating) -> None:

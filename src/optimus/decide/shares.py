@@ -129,9 +129,10 @@ def _demand(world: World) -> Ints:
             wanted[queue, pool] += count * ask.most_amount(pool)
     for row in table.elastic:
         pool = int(columns.pool[row])
-        if columns.queue[row] >= 0 and pool >= 0 and columns.alive[row] and world.slots_of(row):
+        queue = int(columns.queue[row])
+        if queue >= 0 and tree.is_leaf(queue) and pool >= 0 and columns.alive[row] and world.slots_of(row):
             room_to_grow = world.ask(row).most_amount(pool) - world.held_amount(row)
-            wanted[int(columns.queue[row]), pool] += np.maximum(room_to_grow, 0)
+            wanted[queue, pool] += np.maximum(room_to_grow, 0)
     for queue in reversed(tree.top_down()):
         if queue == ROOT:
             continue

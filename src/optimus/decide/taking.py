@@ -37,18 +37,33 @@ class Taker:
         self.shares = shares
         self.searches = world.budget.victim_searches
         self.cache = HoldingsCache(world)
+        self._worth_mattered = False
+        """Moves were possible for somebody but not worth it: the run time makes a difference."""
         self._hopeless: dict[tuple[object, ...], int] = {}
         """Questions answered with no in this pass, and how many had been told to leave by then."""
 
     def new_pass(self) -> None:
         """Everything may be asked again."""
         self._hopeless.clear()
+        self._worth_mattered = False
+
+    def depends_on_run_time(self, row: int, ask: Ask) -> tuple[object, ...]:
+        """What else tells equal workloads apart: the reservations they would outlast, and if moves are worth it."""
+        world = self.world
+        told: list[object] = [int(world.columns.expected[row])] if self._worth_mattered else []
+        for pool in ask.pools:
+            shadows = world.boards[pool].shadows
+            if shadows:
+                end = end_ms(world, row)
+                told.extend(shadow.at_ms < end for shadow in shadows)
+        return tuple(told)
 
     def take_back(self, row: int, pool: int) -> bool:
         """Reclaim and preempt for a workload that waits. True if its room is promised (or it started)."""
         ask = self.world.ask(row)
         amount = ask.least_amount(pool)
-        key = ("take", int(self.world.columns.queue[row]), int(self.world.columns.priority[row]), id(ask), pool)
+        queue, priority = int(self.world.columns.queue[row]), int(self.world.columns.priority[row])
+        key = ("take", queue, priority, id(ask), pool, *self.depends_on_run_time(row, ask))
         if self._is_hopeless(key) or not self._may_search():
             return False
         if self._search(row, pool, ask, ask.minimum, amount, whole=True, grows=False, within=None):
@@ -84,7 +99,11 @@ class Taker:
         if found is not None:
             victims, seating = found
             moves = search.replace_victims(victims, seating)
-            if len(moves) == len(victims) and self._worth_it(row, amount, victims):
+            possible = len(moves) == len(victims)
+            if possible and not self._worth_it(row, amount, victims):
+                self._worth_mattered = True
+                return False
+            if possible:
                 if victims:
                     self._state(row, victims, seating, moves, grows=False)
                 else:

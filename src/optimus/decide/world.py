@@ -144,6 +144,8 @@ class World:
             found.setdefault(role, set()).add(ordinal)
         draft = self.drafts.get(row)
         for slot in draft.removed if draft else ():
+            if int(self.slots.phase[slot]) not in (Phase.BINDING, Phase.RUNNING):
+                continue  # nothing ran there: it is gone at once
             found.setdefault(int(self.slots.role[slot]), set()).add(int(self.slots.ordinal[slot]))
         return found
 

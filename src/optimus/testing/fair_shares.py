@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from optimus.model.queues import QueueState
 from optimus.model.workloads import ANY_POOL, Workload
 from optimus.testing.amounts import Amount, plus, shares_on
 from optimus.testing.gang_rules import is_elastic, lines
@@ -18,7 +19,7 @@ from optimus.testing.ledger import COMING, NOW, Ledger
 from optimus.testing.queue_paths import TOP, Tree
 from optimus.testing.rights import queue_use
 from optimus.testing.spaces import total_capacity
-from optimus.testing.waiting import could_ever_run, most_amount
+from optimus.testing.waiting import could_ever_run, least_amount, listed_pools, most_amount
 
 Shares = dict[tuple[str, str, str], int]
 """(queue, pool, resource) -> amount."""
@@ -57,7 +58,7 @@ def demands(ledger: Ledger, tree: Tree) -> Shares:
             wanted: Amount = {}
             if tree.is_leaf(queue):
                 plus(wanted, use.get((queue, pool), {}))
-                plus(wanted, _hopes(ledger, queue, pool))
+                plus(wanted, _hopes(ledger, tree, queue, pool))
             for child in tree.children(queue):
                 plus(wanted, {r: n for (q, p, r), n in found.items() if (q, p) == (child, pool)})
             for resource, number in wanted.items():
@@ -66,7 +67,7 @@ def demands(ledger: Ledger, tree: Tree) -> Shares:
     return found
 
 
-def _hopes(ledger: Ledger, queue: str, pool: str) -> Amount:
+def _hopes(ledger: Ledger, tree: Tree, queue: str, pool: str) -> Amount:
     """What waiting and elastic work of a queue could use in the pool beyond what it has."""
     wanted: Amount = {}
     for record in ledger.records.values():
@@ -74,13 +75,28 @@ def _hopes(ledger: Ledger, queue: str, pool: str) -> Amount:
         if spec.queue != queue or record.ended:
             continue
         if not record.live:
-            if not spec.suspended and home(ledger, spec) == pool:
+            if not spec.suspended and not _never_considered(ledger, tree, spec) and home(ledger, spec) == pool:
                 plus(wanted, most_amount(ledger, spec, pool))
         elif is_elastic(spec.gang) and record.pool(ledger) == pool:
             have = record.amount(COMING)
             for resource, number in most_amount(ledger, spec, pool).items():
                 plus(wanted, {resource: max(0, number - have.get(resource, 0))})
     return wanted
+
+
+def _never_considered(ledger: Ledger, tree: Tree, spec: Workload) -> bool:
+    """Work that its queues do not take at all is no demand."""
+    for name in tree.path(spec.queue):
+        queue = tree.queues[name]
+        if queue.state is not QueueState.OPEN or (queue.namespaces and spec.namespace not in queue.namespaces):
+            return True
+        if queue.policy.allowed_classes and spec.workload_class not in queue.policy.allowed_classes:
+            return True
+        most = queue.policy.max_gpu_milli_per_workload
+        asked = min((least_amount(ledger, spec, p).get("gpu", 0) for p in listed_pools(ledger, spec)), default=0)
+        if most is not None and asked > most:
+            return True
+    return False
 
 
 def home(ledger: Ledger, workload: Workload) -> str | None:

@@ -97,6 +97,8 @@ def _victims(
     for name, (least, _surplus) in sorted(attribute(cycle.after, tree, pool, cycle.now_ms).items()):
         record = least.record
         pair = sides(tree, asker.queue, record.spec.queue)
+        if not tree.path(record.spec.queue):
+            pair = (TOP, TOP)  # nobody guarantees it anything
         if pair is None or name in touched or record.spec.preemptible in (Preemptible.NO, Preemptible.SURPLUS):
             continue
         if not inside_guarantees(tree, use, asker.queue, pair[0], pool, amount):
@@ -107,14 +109,15 @@ def _victims(
             or record.leaving
         ):
             continue
-        if protection(tree, least, pair[1]) is None and ran_long_enough(tree, record, cycle.now_ms, reclaim=True):
+        guarded = pair[1] != TOP and protection(tree, least, pair[1]) is not None
+        if not guarded and ran_long_enough(tree, record, cycle.now_ms, reclaim=True):
             found.append(Victim(record, pair[1], record.amount(COMING)))
     return found
 
 
 def _is_lawful(tree: Tree, use: Use, pool: str, chosen: tuple[Victim, ...]) -> bool:
     """Each side above its guarantee before each step: the largest step last."""
-    for side in {victim.side for victim in chosen}:
+    for side in {victim.side for victim in chosen} - {TOP}:
         mine = [victim.amount for victim in chosen if victim.side == side]
         resources = {r for amount in mine for r in measured_by(amount)}
         if len(resources) != 1:

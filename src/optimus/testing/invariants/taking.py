@@ -88,8 +88,10 @@ def _protected(
         return None
     item = items[0] if whole else items[1]
     if pair is None:
+        if not tree.path(spec.queue):
+            return None  # its queue is gone: whoever is due something may take it
         if spec.queue != queue:
-            return "its queue cannot be used"
+            return "one of the two queues is above the other"
         if whole and spec.effective_priority >= priority:
             return f"its priority {spec.effective_priority} is not below {priority}"
         if whole and not ran_long_enough(tree, record, cycle.now_ms, reclaim=False):
