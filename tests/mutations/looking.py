@@ -33,7 +33,7 @@ Complaint = tuple[str, str]
 """Who complains, and in which words."""
 
 
-class Endless(Exception):
+class EndlessError(Exception):
     pass
 
 
@@ -99,7 +99,7 @@ def _safely(what: str, expected: str, *, others: bool) -> Iterator[Complaint]:
     signal.alarm(LONGEST_LOOK_S)
     try:
         yield from look(what, expected, others=others)
-    except Endless:
+    except EndlessError:
         yield "time limit", f"no end after {LONGEST_LOOK_S} s"
     except Exception:  # noqa: BLE001 - a crash of the brain is a complaint, too
         last = traceback.format_exc().strip().splitlines()
@@ -109,7 +109,7 @@ def _safely(what: str, expected: str, *, others: bool) -> Iterator[Complaint]:
 
 
 def _give_up(_signal: int, _frame: FrameType | None) -> None:
-    raise Endless
+    raise EndlessError
 
 
 def main() -> None:

@@ -23,7 +23,8 @@ from typing import Any
 
 from optimus.testing import INVARIANTS
 from optimus.testing.drawing import Draw
-from tests.mutations.faults import FAULTS, Fault
+from tests.mutations.fault import Fault
+from tests.mutations.faults import FAULTS
 from tests.mutations.running import ROOT, Verdict, try_fault, workshop
 
 RESULT = ROOT / "benchmarks" / "results" / "mutations.json"
@@ -43,6 +44,8 @@ def sample(count: int, seed: int = SAMPLE_SEED) -> list[Fault]:
 
 
 def run(faults: Sequence[Fault], *, jobs: int = 1, src: Path | None = None, loud: bool = False) -> list[Verdict]:
+    """Every fault tried; `loud`: each verdict is told, and written to the result file, as soon as it is known."""
+    began = time.monotonic()
     hints = {entry["name"]: entry["look"] for entry in read_book().get("faults", ())}
     found: dict[str, Verdict] = {}
     with workshop(src) as shop, ThreadPoolExecutor(jobs) as pool:
@@ -52,6 +55,7 @@ def run(faults: Sequence[Fault], *, jobs: int = 1, src: Path | None = None, loud
             found[verdict.name] = verdict
             if loud:
                 print(line(verdict), flush=True)
+                write_book(list(found.values()), time.monotonic() - began)
     return [found[fault.name] for fault in faults]
 
 
@@ -100,7 +104,9 @@ def _commit() -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.mutations", description="Deliberate faults, and who notices.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.mutations", description="Deliberate faults, and who notices."
+    )
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these faults")
     parser.add_argument("--sample", type=int, metavar="N", help="only so many, always the same")
     parser.add_argument("--jobs", type=int, default=2)
@@ -115,7 +121,6 @@ def main() -> int:
     began = time.monotonic()
     verdicts = run(faults, jobs=options.jobs, src=options.src, loud=True)
     seconds = time.monotonic() - began
-    write_book(verdicts, seconds)
     survivors = [verdict.name for verdict in verdicts if not verdict.caught]
     print(f"\n{len(verdicts) - len(survivors)} of {len(verdicts)} caught in {seconds:.0f} s")
     for by, count in tally(verdicts).items():

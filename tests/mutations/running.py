@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Lock
 
-from tests.mutations.faults import Fault
+from tests.mutations.fault import Fault
 
 ROOT = Path(__file__).resolve().parents[2]
 LIVES = 160
@@ -58,7 +58,7 @@ class Verdict:
 
 def kind(caught_by: str) -> str:
     """What kind of complaint an expectation is about."""
-    if caught_by.startswith("invariant ") or caught_by == "?":
+    if caught_by.startswith("invariant "):
         return caught_by
     return "story" if caught_by.endswith(".yaml") else "test"
 
@@ -137,7 +137,7 @@ def _caught(shop: Workshop, copy: Path, fault: Fault, hint: str) -> Catch | None
 
 def _can_complain(look: str, expected: str) -> bool:
     """Whether a look of this kind can lead to a complaint of that kind."""
-    match look.split()[0]:
+    match look.split(maxsplit=1)[0]:
         case "life":
             return expected.startswith("invariant ") and expected not in ("invariant 7", "invariant 8")
         case "world":
@@ -165,6 +165,7 @@ def _rounds(fault: Fault, hint: str) -> Iterator[list[str]]:
             yield lives[30:]
         case "story":
             yield [f"story {expected}"]
+            yield stories
             yield lives
             yield worlds
         case "test":
@@ -174,7 +175,8 @@ def _rounds(fault: Fault, hint: str) -> Iterator[list[str]]:
         case _:
             yield lives
             yield worlds
-    yield stories
+    if kind(expected) != "story":
+        yield stories
     yield [f"test {folder}" for folder in unit_test_folders()]
 
 
@@ -195,7 +197,9 @@ def ask(src: Path, looks: list[str], expected: str, *, others: bool) -> Catch | 
     tests = [look.removeprefix("test ") for look in looks if look.startswith("test ")]
     if tests:
         return _ask_pytest(tests, environment)
-    question = json.dumps({"src": str(src), "looks": looks, "expected": expected, "others": others, "patience": PATIENCE})
+    question = json.dumps(
+        {"src": str(src), "looks": looks, "expected": expected, "others": others, "patience": PATIENCE}
+    )
     command = [sys.executable, "-m", "tests.mutations.looking"]
     try:
         done = subprocess.run(

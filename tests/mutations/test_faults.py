@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from optimus.testing import INVARIANTS
-from tests.mutations.faults import FAULTS, Fault
+from tests.mutations.fault import Fault
+from tests.mutations.faults import FAULTS
 from tests.mutations.run import run, sample
 from tests.mutations.running import ROOT
 
@@ -54,7 +54,7 @@ def test_what_should_catch_a_fault_is_there() -> None:
 
 def test_a_fault_whose_text_is_gone_says_so() -> None:
     fault = Fault("gone", "decide/quotas.py", "no such text", "", "", "invariant 1")
-    with pytest.raises(ValueError, match="occurs 0 times in decide/quotas.py"):
+    with pytest.raises(ValueError, match=r"occurs 0 times in decide/quotas.py"):
         fault.applied(source(fault))
 
 

@@ -115,7 +115,8 @@ class Allocator:
                 reservation = reserve(world, row, ask, pool, due)
                 if reservation is not None:
                     self.waiting.reservations.append(reservation)
-                    return reason(Code.RESERVED, at=format_moment_ms(reservation.at_ms, world.now_ms))
+                    at = format_moment_ms(reservation.at_ms, world.now_ms)
+                    return reason(Code.RESERVED, at=at, why=refusals[pool].text())
         return self._refuse(key, refusals[pools[0]])
 
     def _refuse(self, key: tuple[object, ...], why: Reason) -> Reason:
@@ -166,7 +167,8 @@ class Allocator:
             return False
         due = self.shares.share[int(self.world.columns.queue[row]), pool]
         amount = ask.least_amount(pool)
-        return all(amount[c] <= due[c] for c in self.world.ordering_columns(amount))
+        queue = int(self.world.columns.queue[row])
+        return all(amount[c] <= due[c] for c in self.world.measures(queue, pool, amount))
 
 
 def _lacks_room(refusal: Reason) -> bool:

@@ -49,13 +49,13 @@ def entitlement(world: World, shares: Shares, queue: int, pool: int, amount: Int
     """From which queues this queue may take back room for this amount."""
     tree = world.tree
     path = [int(q) for q in tree.paths[queue]]
-    columns = world.ordering_columns(amount)
     sides: list[Side] = []
     side_of = np.full(len(tree.queues), -1, dtype=np.int64)
     guaranteed = True
     by = ""
     for own in path:
         after = world.used_coming[own, pool] + amount
+        columns = world.measures(own, pool, amount)
         guaranteed = guaranteed and all(after[c] <= tree.guarantee[own, pool, c] for c in columns)
         inside_share = all(after[c] <= shares.share[own, pool, c] for c in columns)
         if not guaranteed and not inside_share:
@@ -74,17 +74,11 @@ def entitlement(world: World, shares: Shares, queue: int, pool: int, amount: Int
 
 def is_guaranteed(world: World, queue: int, pool: int, amount: Ints) -> bool:
     """Whether every queue from this one to the top stays inside its guarantee."""
-    columns = world.ordering_columns(amount)
-    path = world.tree.paths[queue]
-    after = world.used_coming[path, pool][:, columns] + amount[columns]
-    return bool((after <= world.tree.guarantee[path, pool][:, columns]).all())
-
-
-def is_inside_share(world: World, shares: Shares, queue: int, pool: int, amount: Ints) -> bool:
-    """Whether its own queue stays inside its share."""
-    columns = world.ordering_columns(amount)
-    after = world.used_coming[queue, pool][columns] + amount[columns]
-    return bool((after <= shares.share[queue, pool][columns]).all())
+    for own in world.tree.paths[queue].tolist():
+        after, guarantee = world.used_coming[own, pool] + amount, world.tree.guarantee[own, pool]
+        if any(after[c] > guarantee[c] for c in world.measures(own, pool, amount)):
+            return False
+    return True
 
 
 def _subtree(world: World, queue: int) -> list[int]:

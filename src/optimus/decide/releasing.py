@@ -138,6 +138,12 @@ def _below_minimum(world: World, row: int) -> Reason | None:
     lost_since = world.lost_since(row)
     if lost_since < 0:
         return None
+    real: dict[int, set[int]] = {}
+    for slot in world.slots_of(row):
+        if not world.slots.promised[slot]:
+            real.setdefault(int(world.slots.role[slot]), set()).add(int(world.slots.ordinal[slot]))
+    if world.signature(row).is_whole(real):
+        return None  # replacements have their place and are being started
     if spec.on_loss is OnLoss.REPLACE and world.now_ms - lost_since < spec.loss_grace_ms:
         return None
     left = sum(not world.slots.promised[slot] for slot in world.slots_of(row))

@@ -133,7 +133,7 @@ def _inside(world: World, row: int, releases: Releases, at_ms: int, amount: Ints
     queue = int(world.columns.queue[row])
     pool = releases.pool
     used = world.used_coming[queue, pool] - releases.given_back(queue, at_ms) + amount
-    return all(used[c] <= due[c] for c in world.ordering_columns(amount))
+    return all(used[c] <= due[c] for c in world.measures(queue, pool, amount))
 
 
 def _occupy(ledger: Ledger, seating: Seating) -> None:

@@ -85,7 +85,7 @@ class Turns:
         pool, amount = self._need(head)
         used = self._world.used_coming[queue, pool]
         due = self._lending[queue, pool]
-        columns = self._world.ordering_columns(amount)
+        columns = self._world.measures(queue, pool, amount)
         guarantee = self._world.tree.guarantee[queue, pool]
         beyond = any(used[c] + amount[c] > guarantee[c] for c in columns)
         above = all(used[c] >= due[c] for c in columns)

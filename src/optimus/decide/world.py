@@ -107,6 +107,14 @@ class World:
         named = [c for c in range(CPU_COLUMN + 2, len(amount)) if amount[c]]
         return named or [CPU_COLUMN, CPU_COLUMN + 1]
 
+    def measures(self, queue: int, pool: int, amount: Ints) -> list[int]:
+        """Of those, the resources that the queue names there: what it does not name takes care of itself. All of them
+        where it names none, because then it is due nothing."""
+        columns = self.ordering_columns(amount)
+        if len(columns) == 1:
+            return columns
+        return [c for c in columns if self.tree.named[queue, pool, c]] or columns
+
     def slots_of(self, row: int) -> list[int]:
         """Slots of the snapshot that the workload still holds in this plan, in a stable order."""
         draft = self.drafts.get(row)

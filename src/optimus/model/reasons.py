@@ -85,7 +85,7 @@ SENTENCES: dict[Code, str] = {
     Code.DOMAIN_TOO_FULL: "needs {asked} inside one {level}; best is {domain} with room for {best}",
     Code.NO_ROOM_FOR_ALL: "pool {pool} has room for {possible} of {needed} replicas; {free} free",
     Code.INTERFERENCE: "no shared device of pool {pool} would stay below {bound} predicted activity",
-    Code.RESERVED: "reserved to start at about {at}",
+    Code.RESERVED: "reserved to start at about {at}; until then {why}",
     Code.RESERVED_FOR_OTHER: "would delay {workload}, for which room is reserved at about {at}",
     Code.WAITING_FOR_ROOM: "room is held for it; waiting for {workloads} to leave",
     Code.STOPPING: "being stopped; it will wait again when its last replica has ended",

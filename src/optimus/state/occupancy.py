@@ -195,6 +195,19 @@ class Occupancy:
             self._rebook(other, tuple(sorted(booked)))
         self._rebook(slot, devices)
 
+    def rebook_unknown(self, node: int) -> None:
+        """A node whose devices are only counted has changed: whoever is booked on a device that is not there any more,
+        and may in truth be on another, is booked on one that looks free."""
+        slots, nodes = self._state.slots, self._state.nodes.columns
+        capacity, free = nodes.capacity_gpus[node], nodes.now_gpus[node]
+        for slot in np.flatnonzero(slots.columns.view("node") == node).tolist():
+            milli = int(slots.columns.milli[slot])
+            lost = [d for d in slots.devices[slot] if capacity[d] <= 0]
+            spare = [d for d in range(len(capacity)) if capacity[d] > 0 and free[d] >= milli]
+            if lost and spare and not slots.columns.known[slot]:
+                moved = dict(zip(lost, spare, strict=False))
+                self._rebook(slot, tuple(sorted(moved.get(d, d) for d in slots.devices[slot])))
+
     def _rebook(self, slot: int, devices: tuple[int, ...]) -> None:
         state = self._state
         columns = state.slots.columns

@@ -139,7 +139,9 @@ class State:
         row = self.nodes.row_of.get(observation.node.name)
         if row is not None:
             old = self.nodes.nodes[row]
-        self.nodes.put(observation.node, now_ms)
+        row = self.nodes.put(observation.node, now_ms)
+        if not observation.node.assignable:
+            self.occupancy.rebook_unknown(row)
         if old != observation.node:
             self._layout_dirty = True
         self._widen(known)
