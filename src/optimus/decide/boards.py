@@ -73,6 +73,7 @@ class Board:
 
     def cast_shadow(self, shadow: Shadow) -> None:
         self.shadows.append(shadow)
+        self._beside.clear()  # the new reservation may have changed the others' shadows
 
     def outlasted(self, end_ms: int) -> list[Shadow]:
         """Reservations whose time comes before work that starts now has ended."""

@@ -41,8 +41,10 @@ def decide(snapshot: Snapshot, policy: Policy, now_ms: int, seed: int = 0, budge
     taker = Taker(world, shares)
     allocator = Allocator(world, shares, taker)
     grower = Grower(world, shares, taker)
-    for _ in range(world.budget.passes):
+    for number in range(world.budget.passes):
         before = world.script.version
+        if number:  # what was done may have changed what everybody is due, as the next cycle will see it
+            taker.shares = allocator.shares = grower.shares = compute_shares(world)
         grower.replace_lost()
         grower.mend_sizes()
         hopefuls += _waiting_again(world, refusals)

@@ -123,7 +123,8 @@ def reserve(world: World, row: int, ask: Ask, pool: int, due: Ints) -> Reservati
     at_ms, seating, ledger = found
     _occupy(ledger, seating)
     for shadow in board.outlasted(at_ms + remaining_ms(world, row)):
-        _occupy(shadow.ledger, seating)
+        if shadow.at_ms >= at_ms:  # an earlier time does not see this one: it has not begun then
+            _occupy(shadow.ledger, seating)
     board.cast_shadow(Shadow(at_ms, ledger, world.spec(row).id, seating))
     names = tuple(sorted({board.view.nodes[node].name for node in seating.nodes()}))
     return Reservation(world.spec(row).id, board.view.pool.name, at_ms, names)

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optimus.decide.quotas import Known, standing_refusal
 from optimus.decide.world import World
+from optimus.model.reasons import Code
 from optimus.state.arrays import Ints
 from optimus.state.queue_tree import ROOT
 from optimus.state.resources import GPU_COLUMN
@@ -128,9 +130,10 @@ def _demand(world: World) -> Ints:
         if pool is not None:
             wanted[queue, pool] += count * ask.most_amount(pool)
     for row in table.elastic:
-        pool = int(columns.pool[row])
+        draft = world.drafts.get(row)
+        pool = draft.pool if draft is not None and draft.pool is not None else int(columns.pool[row])
         queue = int(columns.queue[row])
-        if queue >= 0 and tree.is_leaf(queue) and pool >= 0 and columns.alive[row] and world.slots_of(row):
+        if queue >= 0 and tree.is_leaf(queue) and pool >= 0 and columns.alive[row] and world.holds(row):
             room_to_grow = world.ask(row).most_amount(pool) - world.held_amount(row)
             wanted[queue, pool] += np.maximum(room_to_grow, 0)
     for queue in reversed(tree.top_down()):
@@ -145,11 +148,14 @@ def _demand(world: World) -> Ints:
 def _waiting(world: World) -> list[int]:
     """Workloads without any room: those that wait, and those that will as soon as their last replica has ended."""
     columns = world.columns
-    rows = {row for row in world.table.pending if row not in world.ended}
-    leaving = (columns.view("releasing") > 0) & (columns.view("alive") > 0)
-    rows |= {row for row in np.flatnonzero(leaving).tolist() if not world.slots_of(row)}
-    rows |= {row for row, draft in world.drafts.items() if draft.removed and not world.slots_of(row)}
-    return sorted(rows - world.ended - world.refused)
+    rows = set(world.table.pending) - world.refused
+    known: Known = {}
+    leaving = np.flatnonzero((columns.view("releasing") > 0) & (columns.view("alive") > 0)).tolist()
+    for row in [*leaving, *(row for row, draft in world.drafts.items() if draft.removed)]:
+        refusal = standing_refusal(world, row, known)
+        if refusal is None or refusal.code is Code.BACKING_OFF:
+            rows.add(row)
+    return sorted(row for row in rows - world.ended if not world.holds(row))
 
 
 def _weights_with_history(world: World) -> Ints | None:

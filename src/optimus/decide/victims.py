@@ -279,7 +279,7 @@ def _surplus_units(
         unit = Unit(row, [], side, amount, int(holdings.priority[i]), tier, 0, places, before, addition)
         before = (unit,)
         yield unit
-    if holdings.fresh[i]:
+    if holdings.fresh[i] or holdings.kind[i] == NEVER_TAKEN:
         return
     by_key = {(int(world.slots.role[s]), int(world.slots.ordinal[s])): s for s in world.slots_of(row)}
     present: dict[int, set[int]] = {}

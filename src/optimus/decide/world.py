@@ -135,6 +135,10 @@ class World:
         draft = self.drafts.get(row)
         return draft.additions if draft is not None else []
 
+    def holds(self, row: int) -> bool:
+        """Whether it has any room in this plan, real or promised."""
+        return bool(self.additions_of(row)) or bool(self.slots_of(row))
+
     def is_new(self, row: int) -> bool:
         """Whether this very plan starts it."""
         draft = self.drafts.get(row)

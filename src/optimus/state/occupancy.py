@@ -67,7 +67,8 @@ class Occupancy:
         workload = state.workloads.columns
         state.workloads.slots[row][(role, ordinal)] = slot
         state.workloads.pending.pop(row, None)
-        workload.pool[row] = state.node_pool[node]
+        if workload.pool[row] < 0:
+            workload.pool[row] = state.node_pool[node]
         if promised:
             workload.promised[row] += 1
         else:
@@ -252,7 +253,8 @@ class Occupancy:
         if not len(used):
             return
         pool = state.node_pool[slots.node[used]]
-        state.workloads.columns.pool[rows[used]] = pool
+        first_last = np.lexsort((slots.ordinal[used], slots.role[used]))[::-1]
+        state.workloads.columns.pool[rows[used][first_last]] = pool[first_last]  # the pool of its first replica counts
         queue = state.workloads.columns.queue[rows[used]]
         amount = slots.amount[used]
         known = queue >= 0

@@ -185,11 +185,17 @@ def sides(tree: Tree, asker: str, victim: str) -> tuple[str, str] | None:
     return own, theirs
 
 
+def measures(tree: Tree, queue: str, pool: str, amount: Amount) -> list[str]:
+    """Of several things the work is measured by, those that the queue names; all of them where it names none."""
+    found = measured_by(amount)
+    return [r for r in found if tree.is_named(queue, pool, r)] or found
+
+
 def inside_guarantees(tree: Tree, use: Use, queue: str, upto: str, pool: str, amount: Amount) -> bool:
     """Whether every queue from this one up to `upto` stays inside its guarantee with the amount added."""
     for name in tree.path(queue):
         used = use.get((name, pool), {})
-        for resource in measured_by(amount):
+        for resource in measures(tree, name, pool, amount):
             if used.get(resource, 0) + amount.get(resource, 0) > tree.guarantee(name, pool, resource):
                 return False
         if name == upto:

@@ -20,6 +20,7 @@ from optimus.testing.rights import (
     Use,
     attribute,
     inside_guarantees,
+    measures,
     protection,
     queue_use,
     ran_long_enough,
@@ -118,7 +119,7 @@ def _may_ask(
     if inside_guarantees(tree, use, queue, own, pool, amount):
         return True
     used = use.get((own, pool), {})
-    return all(used.get(r, 0) + amount.get(r, 0) <= shares.get((own, r), 0) for r in measured_by(amount))
+    return all(used.get(r, 0) + amount.get(r, 0) <= shares.get((own, r), 0) for r in measures(tree, own, pool, amount))
 
 
 def _excess(
