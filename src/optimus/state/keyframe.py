@@ -136,7 +136,7 @@ def _slot_frames(state: State) -> list[SlotFrame]:
     frames = []
     for workload, row in state.workloads.row_of.items():
         for places in (state.workloads.leaving[row], state.workloads.slots[row]):
-            for (role, ordinal), slot in places.items():
+            for (role, ordinal), slot in sorted(places.items()):
                 frames.append(
                     SlotFrame(
                         workload,

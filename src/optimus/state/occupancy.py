@@ -65,10 +65,10 @@ class Occupancy:
         columns.amount[slot, 1:] = state.resources.scalars(request)
         state.slots.devices[slot] = tuple(devices)
         workload = state.workloads.columns
+        if not state.workloads.slots[row]:
+            workload.pool[row] = state.node_pool[node]
         state.workloads.slots[row][(role, ordinal)] = slot
         state.workloads.pending.pop(row, None)
-        if workload.pool[row] < 0:
-            workload.pool[row] = state.node_pool[node]
         if promised:
             workload.promised[row] += 1
         else:
@@ -253,7 +253,8 @@ class Occupancy:
         if not len(used):
             return
         pool = state.node_pool[slots.node[used]]
-        first_last = np.lexsort((slots.ordinal[used], slots.role[used]))[::-1]
+        stays = slots.phase[used] != Phase.RELEASING
+        first_last = np.lexsort((slots.ordinal[used], slots.role[used], ~stays))[::-1]
         state.workloads.columns.pool[rows[used][first_last]] = pool[first_last]  # the pool of its first replica counts
         queue = state.workloads.columns.queue[rows[used]]
         amount = slots.amount[used]

@@ -24,7 +24,10 @@ def inside_guarantees(cycle: Cycle) -> list[str]:
         if not tree.path(record.spec.queue):
             found.append(f"{name} gets room, but its queue {record.spec.queue} cannot be used")
             continue
-        more = any(number > fixed_amount(old).get(r, 0) for r, number in fixed_amount(record).items())
+        had = fixed_amount(old)
+        more = any(number > had.get(r, 0) for r, number in fixed_amount(record).items())
+        if record.spec.preemptible is Preemptible.SURPLUS and old.live:
+            more = False  # its minimum was counted before, whole or not
         if record.spec.preemptible in (Preemptible.NO, Preemptible.SURPLUS) and more:
             found += [
                 f"{name} ({record.spec.preemptible}) is admitted outside the guarantee of {q}: "
