@@ -195,8 +195,8 @@ CYCLE = [
     Fault(
         "anybody-reserves",
         "decide/allocating.py",
-        "return all(amount[c] <= due[c] for c in self.world.ordering_columns(amount))",
-        "return all(amount[c] >= 0 for c in self.world.ordering_columns(amount) if due[c] >= 0)",
+        "return all(amount[c] <= due[c] for c in self.world.measures(queue, pool, amount))",
+        "return all(amount[c] >= 0 for c in self.world.measures(queue, pool, amount) if due[c] >= 0)",
         "only work inside its share reserves",
         "waiting/only-work-inside-its-share-reserves.yaml",
     ),

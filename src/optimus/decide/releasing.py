@@ -59,7 +59,7 @@ def drop_holds(world: World) -> None:
         mine = [slot for slot in world.slots_of(row) if slot not in kept]
         late = [slot for slot in mine if expired[slot]]
         refusal = standing_refusal(world, row) if not kept and not world.columns.held[row] else None
-        if refusal is not None and mine:
+        if refusal is not None and refusal.code is not Code.BACKING_OFF and mine:
             world.drop(row, mine, refusal)
         elif late:
             world.drop(row, late, reason(Code.HOLD_EXPIRED, held=held))
