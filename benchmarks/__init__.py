@@ -1,1 +1,1 @@
-"""Speed and quality, measured: absolute figures with the machine described, ratios inside one run, results committed."""
+"""Speed and quality, measured: absolute figures with the machine described, ratios inside one run, results kept."""

@@ -69,7 +69,7 @@ def _steady() -> dict[str, Any]:
             old = f"bench/pod-{node:05d}-{turn:02d}"
             new = worlds.job(f"new-{turn}-{i:04d}", f"team-{i % 20:02d}", milli=200, cpu=1_000)
             seen += [SlotGone(old, "worker", 0), WorkloadEnded(old), WorkloadSeen(new)]
-        plans = []
+        plans: list[Any] = []
 
         def step(now: int = now, seen: list[Observation] = seen, plans: list[Any] = plans) -> None:
             plans.append(engine.step(seen, now))
@@ -96,7 +96,7 @@ def run() -> bool:
         rows[row] = {"title": title, "target_seconds": target, **found}
         good = "" if found["seconds"] <= target else "  MISSED"
         print(f"{title:72} {found['seconds']:8.3f}s {target:6.1f}s {found['peak_mib']:5d} MiB{good}")
-    growth = {}
+    growth: dict[str, Any] = {}
     for name, sizes in (("nodes", NODE_SIZES), ("pending", PENDING_SIZES)):
         seconds = [_in_own_process(f"{name}-{size}")["seconds"] for size in sizes]
         exponent = growth_exponent(sizes, seconds)
