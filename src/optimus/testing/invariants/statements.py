@@ -28,7 +28,9 @@ from optimus.testing.waiting import breaks_limit
 class Statement:
     beneficiary: str
     ledger: Ledger
-    """As it was before its first action."""
+    """As it was before its first action, with everything that stands before it in the plan."""
+    lean: Ledger
+    """The same without growth, which may stand before it and have come after."""
     victims: list[Evict | Shrink] = field(default_factory=list)
     gain: Start | Hold | Grow | None = None
 
@@ -40,7 +42,9 @@ def complete_statements(cycle: Cycle) -> list[str]:
         found += _gain(cycle, statement)
         if statement.gain is not None and statement.beneficiary in statement.ledger.records:
             found += _minimal(cycle, tree, statement)
-            found += unlawful(cycle, tree, statement.ledger, statement.beneficiary, statement.victims, statement.gain)
+            asker, victims, gain = statement.beneficiary, statement.victims, statement.gain
+            if unlawful(cycle, tree, statement.lean, asker, victims, gain):
+                found += unlawful(cycle, tree, statement.ledger, asker, victims, gain)
     moved = {a.workload for a in cycle.plan.actions if isinstance(a, Evict) and a.moved}
     held = {a.workload for a in cycle.plan.actions if isinstance(a, Hold)}
     found += [f"{name} is moved, but nothing is held for it" for name in sorted(moved - held)]
@@ -49,12 +53,12 @@ def complete_statements(cycle: Cycle) -> list[str]:
 
 def statements(cycle: Cycle) -> list[Statement]:
     found: list[Statement] = []
-    ledger = cycle.before.copy()
+    ledger, lean = cycle.before.copy(), cycle.before.copy()
     current: Statement | None = None
     for action in cycle.plan.actions:
         if isinstance(action, Evict | Shrink) and action.beneficiary:
             if current is None or current.beneficiary != action.beneficiary or current.gain is not None:
-                current = Statement(action.beneficiary, ledger.copy())
+                current = Statement(action.beneficiary, ledger.copy(), lean.copy())
                 found.append(current)
             current.victims.append(action)
         elif isinstance(action, Start | Hold | Grow) and current is not None and current.gain is None:
@@ -65,6 +69,12 @@ def statements(cycle: Cycle) -> list[Statement]:
         elif isinstance(action, Drop):
             current = None
         ledger.carry_out_one(action, cycle.now_ms)
+        if isinstance(action, Start) and action.workload in lean.records and not lean.records[action.workload].live:
+            least = {(s.role, s.ordinal) for s in minimum_seats(lean.records[action.workload].spec.gang)}
+            places = tuple(p for p in action.placements if (p.role, p.ordinal) in least)
+            lean.carry_out_one(Start(action.workload, action.pool, places), cycle.now_ms)
+        elif not isinstance(action, Grow):
+            lean.carry_out_one(action, cycle.now_ms)
     return found
 
 
