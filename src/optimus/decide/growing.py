@@ -58,9 +58,11 @@ class Grower:
                 continue
             if world.lost_since(row) < 0:
                 continue
-            for gap in gangs.missing(world.spec(row).gang, world.present(row)):
-                if not self._collides(row, gap.all_cells()):
-                    self._step(row, gap, replacing=True)
+            gaps = gangs.missing(world.spec(row).gang, world.present(row))
+            if not world.slots_of(row) or any(self._collides(row, gap.all_cells()) for gap in gaps):
+                continue  # nothing is left of it, or what it needs is still leaving: it waits or restarts as a whole
+            for gap in gaps:
+                self._step(row, gap, replacing=True)
 
     def mend_sizes(self) -> None:
         """After a loss an elastic workload may have a number of replicas that is not allowed: up if there is room at

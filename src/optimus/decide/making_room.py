@@ -19,6 +19,7 @@ from optimus.decide.entitlements import Side
 from optimus.decide.placement.rooms import Room
 from optimus.decide.placement.seating import Seating
 from optimus.decide.placement.shapes import count_fits
+from optimus.decide.quotas import standing_refusal
 from optimus.decide.victims import Unit, with_steps_before
 from optimus.decide.world import World
 from optimus.model.gangs import Part
@@ -107,8 +108,10 @@ class RoomSearch:
             if self._world.columns.queue[unit.row] >= 0:
                 used[paths[int(self._world.columns.queue[unit.row])]] -= unit.amount
         for unit in sorted(victims, key=lambda u: (-int(u.amount[0]), -int(u.amount[1]), self._world.spec(u.row).id)):
-            if not unit.whole or self._world.columns.started[unit.row] < 0 or self._world.columns.queue[unit.row] < 0:
+            if not unit.whole or self._world.columns.started[unit.row] < 0:
                 continue
+            if standing_refusal(self._world, unit.row) is not None:
+                continue  # it could not start again now, wherever
             ask = self._world.ask(unit.row)
             place = ask.seater(self._room).seat(ask.minimum)
             if place is None:

@@ -160,11 +160,16 @@ def breaks_rules(world: World, row: int, seating: Seating, *, grows: bool) -> Re
     device can be larger than the least that was asked about before."""
     if not any(seats.shape.request.gpu_memory_mib for seats in seating.seats):
         return None
-    queue, kind, amount = int(world.columns.queue[row]), world.columns.preemptible[row], seating.amount()
-    refusal = over_limit(world, queue, seating.pool, amount)
-    if refusal is None and (kind == NEVER_TAKEN or (kind == MINIMUM_KEPT and not grows)):
-        refusal = over_guarantee(world, queue, seating.pool, amount)
-    return refusal
+    queue, amount = int(world.columns.queue[row]), seating.amount()
+    return over_limit(world, queue, seating.pool, amount) or seats_over_guarantee(world, row, seating, grows=grows)
+
+
+def seats_over_guarantee(world: World, row: int, seating: Seating, *, grows: bool) -> Reason | None:
+    """Whether the very seats found would take fixed work out of its guarantee."""
+    kind = world.columns.preemptible[row]
+    if kind == NEVER_TAKEN or (kind == MINIMUM_KEPT and not grows):
+        return over_guarantee(world, int(world.columns.queue[row]), seating.pool, seating.amount())
+    return None
 
 
 def waited_too_long(world: World, row: int, action: WaitAction) -> Reason | None:

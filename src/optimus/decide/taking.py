@@ -15,7 +15,7 @@ from optimus.decide.entitlements import Entitlement, entitlement, is_guaranteed
 from optimus.decide.holdings import places_of
 from optimus.decide.making_room import RoomSearch
 from optimus.decide.placement.seating import Seating
-from optimus.decide.quotas import breaks_rules, limits_allow_now, over_guarantee, over_limit
+from optimus.decide.quotas import breaks_rules, limits_allow_now, over_guarantee, over_limit, seats_over_guarantee
 from optimus.decide.shares import Shares
 from optimus.decide.victims import OWN_QUEUE, HoldingsCache, Unit, candidates
 from optimus.decide.world import MINIMUM_KEPT, NEVER_TAKEN, World
@@ -152,6 +152,8 @@ class Taker:
             return False
         victims, seating = found
         if not search.limits_hold(victims, seating.amount()):
+            return False
+        if seats_over_guarantee(world, row, seating, grows=grows) is not None:
             return False
         if breaks_rules(world, row, seating, grows=grows) is not None and not victims:
             return False

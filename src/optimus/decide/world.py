@@ -465,7 +465,11 @@ class World:
             return None
         held = self.held_amount(row)
         if kind == MINIMUM_KEPT:
-            held = np.minimum(held, self.ask(row).least_amount(pool))
+            ask = self.ask(row)
+            by_memory = any(chain.role.request.gpu_memory_mib for chain in ask.signature.chains)
+            if by_memory or not ask.signature.elastic:
+                return pool, held.copy()  # what its minimum really takes depends on the devices it got
+            held = np.minimum(held, ask.least_amount(pool))
         return pool, held.copy()
 
     def _recount_fixed(self, row: int, before: tuple[int, Ints] | None) -> None:
