@@ -71,7 +71,9 @@ class Grower:
         able = [row for row in world.table.elastic if world.signature(row).can_break and world.columns.held[row] > 0]
         for row in sorted(able, key=lambda r: world.spec(r).id):
             draft = world.drafts.get(row)
-            if world.columns.promised[row] or (draft is not None and (draft.evicted or draft.additions)):
+            if world.columns.promised[row] or world.is_new(row) or (draft is not None and draft.evicted):
+                continue
+            if any(addition.promised for addition in world.additions_of(row)):
                 continue
             gang, present = world.spec(row).gang, world.present(row)
             step = gangs.misfit_step(gang, present)
