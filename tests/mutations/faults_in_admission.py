@@ -56,8 +56,8 @@ QUOTAS = [
     Fault(
         "memory-shares-not-checked-again",
         "decide/quotas.py",
-        "refusal = over_limit(world, queue, seating.pool, amount)\n",
-        "refusal = None\n",
+        "return over_limit(world, queue, seating.pool, amount) or seats_over",
+        "return seats_over",
         "a share that follows from device memory is measured where it lands",
         "invariant 1",
     ),

@@ -110,7 +110,9 @@ def try_fault(shop: Workshop, fault: Fault, hint: str = "") -> Verdict:
     began = time.monotonic()
     with shop.with_fault(fault) as copy:
         catch = _caught(shop, copy, fault, hint)
-    found = asdict(catch) if catch is not None else {}
+        found = asdict(catch) if catch is not None else {}
+        for folder in (copy, ROOT) if found else ():  # the result file is for every machine
+            found["what"] = found["what"].replace(f"{folder}{os.sep}", "")
     seconds = round(time.monotonic() - began, 1)
     return Verdict(
         fault.name, fault.file, fault.breaks, fault.caught_by, caught=catch is not None, seconds=seconds, **found
