@@ -81,7 +81,7 @@ def _steady() -> dict[str, Any]:
     engine = worlds.steady_state()
     times, started = [], 0
     confirmed: list[Observation] = []
-    for turn in range(4):
+    for turn in range(8):
         now = NOW_MS + turn * 1_000
         seen = list(confirmed)
         quarter = (CHANGES - len(seen)) // 3

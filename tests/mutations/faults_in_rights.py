@@ -243,8 +243,8 @@ RIGHTS = [
     Fault(
         "victims-not-minimised",
         "decide/making_room.py",
-        "                if self._fits(rest):\n                    kept = rest",
-        "                if not rest:\n                    kept = rest",
+        "if self._fits(kept.values()):",
+        "if not kept:",
         "removing any one victim breaks the fit",
         "invariant 6",
     ),

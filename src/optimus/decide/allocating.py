@@ -124,6 +124,8 @@ class Allocator:
         return why
 
     def _guarantee_refusal(self, row: int, pool: int) -> Reason | None:
+        if not self.world.is_fixed(row):
+            return None
         queue = int(self.world.columns.queue[row])
         return over_guarantee(self.world, queue, pool, self.world.fixed_amount(row, pool))
 

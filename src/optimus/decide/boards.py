@@ -19,6 +19,9 @@ from optimus.decide.placement.seating import Seating
 from optimus.state.arrays import Ints
 from optimus.state.snapshot import PoolView, Snapshot
 
+FEW = 4
+"""Up to so many seats are counted one by one; arrays pay off only above."""
+
 
 @dataclass(slots=True, eq=False)
 class Ledger:
@@ -27,6 +30,11 @@ class Ledger:
 
     def copy(self) -> Ledger:
         return Ledger(self.scalars.copy(), self.gpus.copy())
+
+    def take(self, node: int, scalars: Ints, devices: tuple[int, ...], milli: int) -> None:
+        self.scalars[node] -= scalars
+        for device in devices:
+            self.gpus[node, device] -= milli
 
 
 @dataclass(slots=True, eq=False)
@@ -105,19 +113,20 @@ class Board:
         """Take (+1) or give back (-1) seats: in the coming ledger, in the one of `now`, and in shadows."""
         ledgers = self._ledgers(now=now, coming=True, shadows=shadows)
         for seats in seating.seats:
-            nodes = np.array(seats.nodes, dtype=np.int64)
             scalars = sign * seats.shape.scalars
+            if len(seats.nodes) <= FEW:
+                for node, devices, milli in zip(seats.nodes, seats.devices, seats.milli, strict=True):
+                    for ledger in ledgers:
+                        ledger.take(node, scalars, devices, sign * milli)
+                continue
+            nodes = np.array(seats.nodes, dtype=np.int64)
+            owners = np.repeat(nodes, seats.shape.gpu_count)
+            devices_of_all = np.array(seats.devices, dtype=np.int64).ravel()
+            milli_of_all = sign * np.repeat(np.array(seats.milli, dtype=np.int64), seats.shape.gpu_count)
             for ledger in ledgers:
                 np.subtract.at(ledger.scalars, nodes, scalars)
-            if seats.shape.gpu_count:
-                devices = np.array(seats.devices, dtype=np.int64).ravel()
-                owners = nodes if seats.shape.gpu_count == 1 else np.repeat(nodes, seats.shape.gpu_count)
-                if seats.shape.whole:
-                    milli: Ints | int = sign * seats.shape.request.gpu_milli
-                else:
-                    milli = sign * np.repeat(np.array(seats.milli, dtype=np.int64), seats.shape.gpu_count)
-                for ledger in ledgers:
-                    np.subtract.at(ledger.gpus, (owners, devices), milli)
+                if seats.shape.gpu_count:
+                    np.subtract.at(ledger.gpus, (owners, devices_of_all), milli_of_all)
         self._settle(sorted(seating.nodes()))
 
     def change_slot(
@@ -133,9 +142,7 @@ class Board:
     ) -> None:
         """The same for one slot of the snapshot."""
         for ledger in self._ledgers(now=now, coming=coming, shadows=shadows):
-            ledger.scalars[node] -= scalars
-            for device in devices:
-                ledger.gpus[node, device] -= milli
+            ledger.take(node, scalars, devices, milli)
         self._settle([node])
 
     def _ledgers(self, *, now: bool, coming: bool, shadows: list[Ledger]) -> list[Ledger]:

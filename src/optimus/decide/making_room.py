@@ -9,7 +9,8 @@ Everything happens in a copy of the coming room; only a complete, accepted state
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -248,27 +249,30 @@ class RoomSearch:
         chosen = with_steps_before(chosen)
         bundle = Bundle(chosen)
         bundle.free(self._room, len(chosen), 1)
-        kept = list(chosen)
-        if not self._fits(kept):
+        if not self._fits(chosen):
             bundle.free(self._room, len(chosen), -1)
             return None
+        kept = {id(unit): unit for unit in chosen}
+        built_upon = Counter(id(step) for unit in chosen for step in unit.after)
         needed: set[int] = set()
         while True:  # a step can be put back only after the steps that build on it: look again as long as that helps
             before = len(kept)
-            for unit in sorted(kept, key=_worth, reverse=True):
-                if id(unit) in needed or any(unit in other.after for other in kept):
+            for unit in sorted(kept.values(), key=_worth, reverse=True):
+                if id(unit) in needed or built_upon[id(unit)]:
                     continue
                 self._free([unit], -1)
-                rest = [u for u in kept if u is not unit]
-                if self._fits(rest):
-                    kept = rest
+                del kept[id(unit)]
+                if self._fits(kept.values()):
+                    built_upon.subtract(id(step) for step in unit.after)
                 else:
                     self._free([unit], 1)
+                    kept[id(unit)] = unit
                     needed.add(id(unit))
             if len(kept) == before:
                 break
-        self._free(kept, -1)
-        return kept
+        remaining = [unit for unit in chosen if id(unit) in kept]
+        self._free(remaining, -1)
+        return remaining
 
     # -- does it fit ------------------------------------------------------------------------------------------
 
@@ -279,7 +283,7 @@ class RoomSearch:
         bundle.free(self._room, count, -1)
         return fits
 
-    def _fits(self, freed: list[Unit]) -> bool:
+    def _fits(self, freed: Iterable[Unit]) -> bool:
         """With the given units already freed in the room."""
         if not self.limits_hold(freed, self._amount):
             return False
@@ -292,7 +296,7 @@ class RoomSearch:
     def _seat(self) -> Seating | None:
         return self._seater.seat(self._part, within=self._within)
 
-    def limits_hold(self, freed: list[Unit], amount: Ints) -> bool:
+    def limits_hold(self, freed: Iterable[Unit], amount: Ints) -> bool:
         over = np.where(amount > 0, self._over + amount - self._amount, -1)
         if (over <= 0).all():
             return True

@@ -64,18 +64,20 @@ class Releases:
                     devices.extend(seats.devices)
                     milli.extend(seats.milli)
                     queues.extend([int(world.columns.queue[row])] * len(seats.nodes))
-        order = sorted(range(len(ends)), key=lambda i: (ends[i], nodes[i], devices[i]))
-        self.ends = np.array([ends[i] for i in order], dtype=np.int64)
-        self._nodes = np.array([nodes[i] for i in order], dtype=np.int64)
+        order = np.argsort(np.array(ends, dtype=np.int64), kind="stable")
         width = view.capacity_scalars.shape[1]
-        self._scalars = np.array([scalars[i] for i in order], dtype=np.int64).reshape(-1, width)
-        self._device_counts = np.cumsum([len(devices[i]) for i in order])
-        self._device_nodes = np.array([nodes[i] for i in order for _ in devices[i]], dtype=np.int64)
-        self._devices = np.array([d for i in order for d in devices[i]], dtype=np.int64)
-        self._milli = np.array([milli[i] for i in order for _ in devices[i]], dtype=np.int64)
-
-        self._queues = np.array([queues[i] for i in order], dtype=np.int64)
-        self._gpu_milli = np.array([milli[i] * len(devices[i]) for i in order], dtype=np.int64)
+        self.ends = np.array(ends, dtype=np.int64)[order]
+        self._nodes = np.array(nodes, dtype=np.int64)[order]
+        self._scalars = np.array(scalars, dtype=np.int64).reshape(-1, width)[order]
+        self._queues = np.array(queues, dtype=np.int64)[order]
+        each = np.array(milli, dtype=np.int64)[order]
+        sorted_devices = [devices[i] for i in order.tolist()]
+        counts = np.array([len(chosen) for chosen in sorted_devices], dtype=np.int64)
+        self._gpu_milli = each * counts
+        self._device_counts = np.cumsum(counts)
+        self._device_nodes = np.repeat(self._nodes, counts)
+        self._devices = np.array([device for chosen in sorted_devices for device in chosen], dtype=np.int64)
+        self._milli = np.repeat(each, counts)
 
     def given_back(self, queue: int, at_ms: int) -> Ints:
         """By resource: what work of the queue itself has given back by then."""

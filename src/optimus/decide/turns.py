@@ -83,13 +83,14 @@ class Turns:
 
     def _key(self, queue: int, head: int) -> Key:
         pool, amount = self._need(head)
-        used = self._world.used_coming[queue, pool]
-        due = self._lending[queue, pool]
         columns = self._world.measures(queue, pool, amount)
-        guarantee = self._world.tree.guarantee[queue, pool]
-        beyond = any(used[c] + amount[c] > guarantee[c] for c in columns)
+        used = self._world.used_coming[queue, pool].tolist()
+        after = (self._world.used_coming[queue, pool] + amount).tolist()
+        due = self._lending[queue, pool].tolist()
+        guarantee = self._world.tree.guarantee[queue, pool].tolist()
+        beyond = any(after[c] > guarantee[c] for c in columns)
         above = all(used[c] >= due[c] for c in columns)
-        ratio = max((int(used[c]) + int(amount[c])) * RATIO // max(int(due[c]), 1) for c in columns)
+        ratio = max(after[c] * RATIO // max(due[c], 1) for c in columns)
         entry = self._world.tree.queues[queue]
         return (beyond, above, entry.rank, ratio, entry.created_ms, entry.name)
 

@@ -445,26 +445,29 @@ class World:
         for row in np.flatnonzero(((kinds == NEVER_TAKEN) | (kinds == MINIMUM_KEPT)) & holding).tolist():
             part = self._fixed_part(row)
             if part is not None and self.columns.queue[row] >= 0:
-                fixed[self.tree.paths[int(self.columns.queue[row])], part[0]] += part[1]
-        return fixed
+                fixed[int(self.columns.queue[row]), part[0]] += part[1]
+        return self.tree.summed_up(fixed)
+
+    def is_fixed(self, row: int) -> bool:
+        """Whether the workload, or its minimum, may never be preempted."""
+        return self.columns.preemptible[row] in (NEVER_TAKEN, MINIMUM_KEPT)
 
     def fixed_amount(self, row: int, pool: int) -> Ints:
         """What of the workload must stay inside the guarantee when it starts at its minimum."""
-        if self.columns.preemptible[row] in (NEVER_TAKEN, MINIMUM_KEPT):
+        if self.is_fixed(row):
             return self.ask(row).least_amount(pool)
         return np.zeros(self.snapshot.resources.count, dtype=np.int64)
 
     def _fixed_part(self, row: int) -> tuple[int, Ints] | None:
         """The pool and how much of what it holds must stay inside the guarantee; None if nothing."""
-        kind = self.columns.preemptible[row]
-        if kind not in (NEVER_TAKEN, MINIMUM_KEPT):
+        if not self.is_fixed(row):
             return None
         draft = self.drafts.get(row)
         pool = draft.pool if draft is not None and draft.pool is not None else int(self.columns.pool[row])
         if pool < 0:
             return None
         held = self.held_amount(row)
-        if kind == MINIMUM_KEPT:
+        if self.columns.preemptible[row] == MINIMUM_KEPT:
             ask = self.ask(row)
             by_memory = any(chain.role.request.gpu_memory_mib for chain in ask.signature.chains)
             if by_memory or not ask.signature.elastic:

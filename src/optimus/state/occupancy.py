@@ -29,9 +29,18 @@ if TYPE_CHECKING:
 class Occupancy:
     def __init__(self, state: State) -> None:
         self._state = state
-        self.used_now: Ints = np.zeros((0, 0, 0), dtype=np.int64)
+        self._own_now: Ints = np.zeros((0, 0, 0), dtype=np.int64)
+        """[queue, pool, resource], each queue without those below it; they are added up when somebody asks."""
+        self._own_coming: Ints = np.zeros((0, 0, 0), dtype=np.int64)
+
+    @property
+    def used_now(self) -> Ints:
         """[queue, pool, resource], each queue with everything below it."""
-        self.used_coming: Ints = np.zeros((0, 0, 0), dtype=np.int64)
+        return self._state.tree.summed_up(self._own_now)
+
+    @property
+    def used_coming(self) -> Ints:
+        return self._state.tree.summed_up(self._own_coming)
 
     # -- slots ------------------------------------------------------------------------------------------------
 
@@ -245,8 +254,8 @@ class Occupancy:
         """Count queues' use from nothing; after the tree, the pools or the nodes have changed."""
         state = self._state
         shape = (len(state.tree.queues), len(state.pool_views), state.resources.count)
-        self.used_now = np.zeros(shape, dtype=np.int64)
-        self.used_coming = np.zeros(shape, dtype=np.int64)
+        self._own_now = np.zeros(shape, dtype=np.int64)
+        self._own_coming = np.zeros(shape, dtype=np.int64)
         slots = state.slots.columns
         rows = slots.view("workload")
         used = np.flatnonzero(rows >= 0)
@@ -260,42 +269,34 @@ class Occupancy:
         amount = slots.amount[used]
         known = queue >= 0
         for ledger, counted in (
-            (self.used_coming, known & (slots.phase[used] != Phase.RELEASING)),
-            (self.used_now, known & (slots.promised[used] == 0)),
+            (self._own_coming, known & (slots.phase[used] != Phase.RELEASING)),
+            (self._own_now, known & (slots.promised[used] == 0)),
         ):
             np.add.at(ledger, (queue[counted], pool[counted]), amount[counted])
-            for child in reversed(state.tree.top_down()[1:]):
-                if state.tree.parent[child] >= 0:
-                    ledger[state.tree.parent[child]] += ledger[child]
 
     def widen(self, resources: int) -> None:
         """Room for a resource that was never named before."""
-        for name in ("used_now", "used_coming"):
+        for name in ("_own_now", "_own_coming"):
             used: Ints = getattr(self, name)
             if used.shape[2] < resources:
                 setattr(self, name, np.pad(used, ((0, 0), (0, 0), (0, resources - used.shape[2]))))
 
     def gpu_by_queue(self) -> dict[str, int]:
-        totals = self.used_now[:, :, GPU_COLUMN].sum(axis=1) if self.used_now.size else np.zeros(0, dtype=np.int64)
+        totals = self.used_now[:, :, GPU_COLUMN].sum(axis=1) if self._own_now.size else np.zeros(0, dtype=np.int64)
         return {queue.name: int(total) for queue, total in zip(self._state.tree.queues, totals, strict=True) if total}
 
     def _count(self, slot: int, ledger: str, sign: int) -> None:
         state = self._state
         columns = state.slots.columns
-        amount = columns.amount[slot]
+        amount = columns.amount[slot] if sign > 0 else -columns.amount[slot]
         node = int(columns.node[slot])
-        state.nodes.take(ledger, node, sign * amount[1:], state.slots.devices[slot], sign * int(columns.milli[slot]))
+        state.nodes.take(ledger, node, amount[1:], state.slots.devices[slot], sign * int(columns.milli[slot]))
         if ledger == COMING:
-            state.workloads.columns.amount[columns.workload[slot]] += sign * amount
-        self._count_queue(slot, self.used_now if ledger == NOW else self.used_coming, sign)
-
-    def _count_queue(self, slot: int, used: Ints, sign: int) -> None:
-        state = self._state
-        columns = state.slots.columns
+            state.workloads.columns.amount[columns.workload[slot]] += amount
+        own = self._own_now if ledger == NOW else self._own_coming
         queue = int(state.workloads.columns.queue[columns.workload[slot]])
-        if 0 <= queue < len(used):
-            pool = int(state.node_pool[columns.node[slot]])
-            used[state.tree.paths[queue], pool] += sign * columns.amount[slot]
+        if 0 <= queue < len(own):
+            own[queue, state.node_pool[node]] += amount
 
     def _leave(self, slot: int) -> None:
         """From here on its room is only in use until it is gone."""

@@ -68,6 +68,14 @@ class QueueTree:
     def is_leaf(self, queue: int) -> bool:
         return not self.children[queue]
 
+    def summed_up(self, own: Ints) -> Ints:
+        """[queue, …] with everything below added to each queue."""
+        total = own.copy()
+        for queue in reversed(self.top_down()[1:]):
+            if self.parent[queue] >= 0:
+                total[self.parent[queue]] += total[queue]
+        return total
+
     def top_down(self) -> list[int]:
         """Parents before children; ROOT first."""
         order = [ROOT]

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimus.decide.placement.shapes import Shape, count_fits
+from optimus.decide.placement.shapes import Shape, count_fits, count_fits_on
 from optimus.state.arrays import Bools, Ints
 from optimus.state.snapshot import PoolView
+
+FEW = 4
+"""Up to so many nodes are looked at one by one; arrays pay off only above."""
 
 
 @dataclass(slots=True, eq=False)
@@ -83,22 +86,24 @@ class Room:
             row = Row(fits, len(self._log), np.zeros(size, dtype=np.int64), np.ones(size, dtype=np.bool_))
             self._rows[shape.key] = row
         elif row.read < len(self._log):
-            changed = self._changed(row.read)
-            if changed is None:
-                row.fits = self._count(shape, slice(None))
-                row.stale[:] = True
-            else:
-                row.fits[changed] = self._count(shape, changed)
-                row.stale[changed] = True
-            row.read = len(self._log)
+            self._catch_up(row, shape)
         return row
+
+    def _catch_up(self, row: Row, shape: Shape) -> None:
+        """Look again at the nodes that have changed since."""
+        changed = set(self._log[row.read :])
+        row.read = len(self._log)
+        if len(changed) <= FEW:
+            for node in changed:
+                row.fits[node] = count_fits_on(shape, node, self.scalars[node], self.gpus[node], self.activity[node])
+                row.stale[node] = True
+        elif len(changed) * 3 > self.view.size + 8:
+            row.fits = self._count(shape, slice(None))
+            row.stale[:] = True
+        else:
+            nodes = np.fromiter(changed, dtype=np.int64, count=len(changed))
+            row.fits[nodes] = self._count(shape, nodes)
+            row.stale[nodes] = True
 
     def _count(self, shape: Shape, at: Ints | slice) -> Ints:
         return count_fits(shape, self.scalars[at], self.gpus[at], self.activity[at], at)
-
-    def _changed(self, read: int) -> Ints | None:
-        """Nodes changed since; None when so many that everything is to be looked at again."""
-        changed = set(self._log[read:])
-        if len(changed) * 3 > self.view.size + 8:
-            return None
-        return np.fromiter(changed, dtype=np.int64, count=len(changed))

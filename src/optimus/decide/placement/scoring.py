@@ -46,7 +46,7 @@ class Scorer:
         spread = shape.strategy is Strategy.SPREAD
         usable = _emptiness(room, at) if spread else self._usable(room, shape, at)
         half = 1 << (USABLE_BITS - 1)
-        total = np.clip(usable, -half, half - 1) << ACTIVITY_BITS
+        total = np.minimum(np.maximum(usable, -half), half - 1) << ACTIVITY_BITS
         if shape.gpu_count and not shape.whole and shape.activity_milli:
             total += (1 << ACTIVITY_BITS) - 1 - _quietest(room, shape, at)
         if self._policy.placement is not None:

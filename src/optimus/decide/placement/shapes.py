@@ -128,6 +128,29 @@ def count_fits(shape: Shape, scalars: Ints, gpus: Ints, activity: Ints, at: Ints
     return np.where(shape.allowed[at], np.maximum(fits, 0), 0)
 
 
+def count_fits_on(shape: Shape, node: int, scalars: Ints, gpus: Ints, activity: Ints) -> int:
+    """The same for one node, whose own rows are given; without the overhead of tiny arrays."""
+    if shape.gpu_count > 1 and not shape.whole:  # rare, and a search of its own
+        at = np.array([node])
+        return int(count_fits(shape, scalars[None], gpus[None], activity[None], at)[0])
+    if not shape.allowed[node]:
+        return 0
+    free = scalars.tolist()
+    fits = min([free[column] // amount for column, amount in shape.needs], default=PLENTY)
+    if shape.gpu_count:
+        devices = zip(gpus.tolist(), shape.share[node].tolist(), strict=True)
+        if shape.whole:
+            pieces = sum([milli >= share for milli, share in devices]) // shape.gpu_count
+        elif shape.interference_limit_milli and shape.activity_milli:
+            limit, each = shape.interference_limit_milli, shape.activity_milli
+            quiet = [max(limit - active, 0) // each for active in activity.tolist()]
+            pieces = sum([min(max(milli, 0) // share, q) for (milli, share), q in zip(devices, quiet, strict=True)])
+        else:
+            pieces = sum([max(milli, 0) // share for milli, share in devices])
+        fits = min(fits, pieces)
+    return max(fits, 0)
+
+
 def _count_gpu_fits(shape: Shape, gpus: Ints, activity: Ints, at: Ints | slice) -> Ints:
     share = shape.share[at]
     if shape.whole:
