@@ -65,26 +65,36 @@ class Grower:
                 self._step(row, gap, replacing=True)
 
     def mend_sizes(self) -> None:
-        """After a loss an elastic workload may have a number of replicas that is not allowed: up if there is room at
-        once, else down to the next size that is."""
+        """After a loss, or when its sizes were changed, a workload may have a number of replicas that is not allowed: up
+        if there is room at once, else down to the next size that is."""
         world = self.world
-        able = [row for row in world.table.elastic if world.signature(row).can_break and world.columns.held[row] > 0]
-        for row in sorted(able, key=lambda r: world.spec(r).id):
+        able = {row for row in world.table.elastic if world.signature(row).can_break} | set(world.table.oversized)
+        for row in sorted((r for r in able if world.columns.held[r] > 0), key=lambda r: world.spec(r).id):
             draft = world.drafts.get(row)
             if world.columns.promised[row] or world.is_new(row) or (draft is not None and draft.evicted):
                 continue
             if any(addition.promised for addition in world.additions_of(row)):
                 continue
             gang, present = world.spec(row).gang, world.present(row)
-            step = gangs.misfit_step(gang, present)
-            if not step or world.lost_since(row) >= 0:
+            if world.lost_since(row) >= 0:
                 continue
-            ups = [*gangs.missing(gang, present), *gangs.growth_steps(gang, present)]
+            extra = gangs.beyond_maximum(gang, present)
+            if extra:
+                self._give_up(row, extra, Code.ABOVE_MAXIMUM)
+                present = world.present(row)
+            step = gangs.misfit_step(gang, present)
+            if not step:
+                continue
+            ups = [*gangs.missing(gang, present), *gangs.growth_steps(gang, present)] if not extra else []
             if any(not self._collides(row, up.all_cells()) and self._step(row, up, replacing=True) for up in ups):
                 continue
-            keys = {(cell.role_index, o) for cell in step for o in cell.ordinals}
-            slots = [s for s in world.slots_of(row) if (int(world.slots.role[s]), int(world.slots.ordinal[s])) in keys]
-            world.shrink(row, slots, reason(Code.ODD_SIZE, replicas=counted(len(slots), "replica")))
+            self._give_up(row, step, Code.ODD_SIZE)
+
+    def _give_up(self, row: int, cells: tuple[gangs.Cell, ...], code: Code) -> None:
+        world = self.world
+        keys = {(cell.role_index, o) for cell in cells for o in cell.ordinals}
+        slots = [s for s in world.slots_of(row) if (int(world.slots.role[s]), int(world.slots.ordinal[s])) in keys]
+        world.shrink(row, slots, reason(code, replicas=counted(len(slots), "replica")))
 
     def run(self) -> None:
         """Everybody's next step, round after round, until nobody can or wants to grow."""

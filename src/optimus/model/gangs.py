@@ -37,11 +37,14 @@ class Chain(Struct, frozen=True):
         return total
 
     def part_of(self, ordinal: int) -> PartKey:
+        """Of an ordinal beyond the capacity: a copy that is one too many."""
         index = ordinal // self.role.max
         key: list[tuple[str, int]] = []
-        for group in reversed(self.groups):
+        for group in reversed(self.groups[1:]):
             index, copy = divmod(index, group.max)
             key.append((group.name, copy))
+        if self.groups:
+            key.append((self.groups[0].name, index))
         return tuple(reversed(key))
 
     def first_ordinal(self, part: PartKey) -> int:
@@ -102,6 +105,35 @@ def minimum_replicas(gang: Group) -> dict[int, tuple[int, ...]]:
 def maximum_replicas(gang: Group) -> tuple[int, ...]:
     """By role: how many replicas may exist."""
     return tuple(chain.capacity for chain in chains(gang))
+
+
+def same_places(old: Group, new: Group) -> bool:
+    """Whether replicas of the old gang have the same place in the new one. Names and requests must be the same, and all
+    sizes by which ordinals are counted: all but the outermost."""
+    before, after = chains(old), chains(new)
+    if [_names(chain) for chain in before] != [_names(chain) for chain in after]:
+        return False
+    for was, now in zip(before, after, strict=True):
+        sizes = list(zip(_sizes(was), _sizes(now), strict=True))
+        while sizes and sizes[0] == (1, 1):
+            sizes.pop(0)
+        if any(x != y for x, y in sizes[1:]):
+            return False
+    return True
+
+
+def _names(chain: Chain) -> tuple[object, ...]:
+    return (chain.role.name, chain.role.request, [group.name for group in chain.groups])
+
+
+def _sizes(chain: Chain) -> list[int]:
+    return [*(group.max for group in chain.groups), chain.role.max]
+
+
+def beyond_maximum(gang: Group, present: Present) -> tuple[Cell, ...]:
+    """Replicas that are too many since the maximum was lowered."""
+    extra = [(i, tuple(sorted(o for o in present.get(i, ()) if o >= c.capacity))) for i, c in enumerate(chains(gang))]
+    return tuple(Cell(index, ordinals) for index, ordinals in extra if ordinals)
 
 
 def is_elastic(gang: Group) -> bool:

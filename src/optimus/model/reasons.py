@@ -53,6 +53,7 @@ class Code(StrEnum):
     MOVED = "Moved"
     SHRUNK = "Shrunk"
     ODD_SIZE = "OddSize"
+    ABOVE_MAXIMUM = "AboveMaximum"
     BELOW_MINIMUM = "BelowMinimum"
     RAN_TOO_LONG = "RanTooLong"
     IDLE = "Idle"
@@ -95,7 +96,8 @@ SENTENCES: dict[Code, str] = {
     Code.PREEMPTED: "gave way to {beneficiary} of higher priority {priority} in the same queue",
     Code.MOVED: "moved so that {beneficiary} can start; it continues elsewhere",
     Code.SHRUNK: "gave {replicas} above its minimum to {beneficiary}",
-    Code.ODD_SIZE: "gave up {replicas}: after a loss the rest was not an allowed size",
+    Code.ODD_SIZE: "gave up {replicas}: their number was not an allowed size",
+    Code.ABOVE_MAXIMUM: "gave up {replicas}: its maximum is smaller now",
     Code.BELOW_MINIMUM: "{running} of at least {minimum} replicas left, no replacement in time; restarted as a whole",
     Code.RAN_TOO_LONG: "ran longer than the {allowed} it may",
     Code.IDLE: "used no GPU for {idle}; queue {queue} allows {allowed}",

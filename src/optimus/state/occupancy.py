@@ -77,6 +77,7 @@ class Occupancy:
         if not state.workloads.slots[row]:
             workload.pool[row] = state.node_pool[node]
         state.workloads.slots[row][(role, ordinal)] = slot
+        self._note_beyond(row, role, ordinal)
         state.workloads.pending.pop(row, None)
         if promised:
             workload.promised[row] += 1
@@ -248,6 +249,17 @@ class Occupancy:
         for name in ("started", "lost_since", "resized"):
             getattr(workload, name)[row] = -1
 
+    def gang_changed(self, row: int, now_ms: int) -> None:
+        """Its minimum or maximum is another one: what it has may be too little now, enough, or too much."""
+        workloads = self._state.workloads
+        if self._is_short(row):
+            if workloads.columns.lost_since[row] < 0:
+                workloads.columns.lost_since[row] = now_ms
+        else:
+            self._note_whole(row, now_ms)
+        for role, ordinal in workloads.slots[row]:
+            self._note_beyond(row, role, ordinal)
+
     # -- counts -----------------------------------------------------------------------------------------------
 
     def recount(self) -> None:
@@ -355,6 +367,15 @@ class Occupancy:
         workload = self._state.workloads.columns
         workload.running[row] += change
         workload.rate[row] += change * self._state.workloads.replica_size(self._state.slots.columns.amount[slot])
+        self._note_whole(row, now_ms)
+
+    def _note_beyond(self, row: int, role: int, ordinal: int) -> None:
+        if ordinal >= self._state.workloads.signature(row).capacity[role]:
+            self._state.workloads.oversized[row] = None
+
+    def _note_whole(self, row: int, now_ms: int) -> None:
+        """Its whole minimum runs: it has begun, and lacks nothing."""
+        workload = self._state.workloads.columns
         if workload.running[row] >= workload.minimum[row] and self._has_minimum(row, Phase.RUNNING):
             workload.lost_since[row] = -1
             if workload.started[row] < 0:

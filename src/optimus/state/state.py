@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from optimus.model import observations as seen
-from optimus.model.gangs import chains
+from optimus.model.gangs import same_places
 from optimus.model.nodes import Node
 from optimus.model.packing import PackingTables
 from optimus.model.plans import Plan
@@ -192,14 +192,20 @@ class State:
         if problems:
             return problems
         row = self.workloads.row_of.get(workload.id)
-        if row is not None and self.workloads.slots[row] and not _same_roles(self.workloads.spec(row), workload):
-            message = "roles and their requests cannot change while it has replicas; suspend it first"
+        before = self.workloads.spec(row).gang if row is not None and self.workloads.slots[row] else None
+        if before is not None and not same_places(before, workload.gang):
+            message = (
+                "roles, their requests and the sizes of inner groups cannot change while it has replicas; "
+                "suspend it first"
+            )
             return [Problem(f"workload {workload.id}", "gang", message)]
         known = self.resources.count
         is_new = row is None
         if row is not None and self.workloads.spec(row).queue != workload.queue:
             self._layout_dirty = True  # what it holds counts in another queue from now on
         row = self.workloads.put(workload)
+        if before not in (None, workload.gang):
+            self.occupancy.gang_changed(row, now_ms)
         if is_new:
             self.rejected.pop(workload.id, None)
             self.mix.arrived(self.workloads.signature(row))
@@ -274,15 +280,3 @@ class State:
 
     def _tables_refreshed(self, observation: seen.TablesRefreshed, _now: int) -> None:
         self.tables = observation.tables
-
-
-def _same_roles(old: Workload, new: Workload) -> bool:
-    return _essence(old) == _essence(new)
-
-
-def _essence(workload: Workload) -> list[tuple[object, ...]]:
-    """What replicas that exist depend on: names, largest counts and requests; minimums may change."""
-    return [
-        (chain.role.name, chain.role.max, chain.role.request, tuple((g.name, g.max) for g in chain.groups))
-        for chain in chains(workload.gang)
-    ]

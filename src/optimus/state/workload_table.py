@@ -37,6 +37,8 @@ class Signature:
         self.minimum = gangs.minimum_replicas(workload.gang)
         self.minimum_count = sum(len(ordinals) for ordinals in self.minimum.values())
         self.elastic = gangs.is_elastic(workload.gang)
+        self.capacity = gangs.maximum_replicas(workload.gang)
+        """By role."""
         self.plain = len(self.chains) == 1 and not self.chains[0].groups
         """One role and no groups: counting replicas tells everything."""
         self.can_break = any(c.role.sizes or c.groups for c in self.chains)
@@ -65,6 +67,8 @@ class WorkloadTable:
         self.pending: dict[int, None] = {}
         """Rows without any slot: an ordered set."""
         self.elastic: dict[int, None] = {}
+        self.oversized: dict[int, None] = {}
+        """Rows that have, or had, replicas beyond their maximum."""
         self.columns = Columns(
             alive=0,
             queue=-1,
@@ -138,6 +142,7 @@ class WorkloadTable:
         self.failures.pop(row, None)
         self.pending.pop(row, None)
         self.elastic.pop(row, None)
+        self.oversized.pop(row, None)
         self.columns.free(row)
 
     def spec(self, row: int) -> Workload:

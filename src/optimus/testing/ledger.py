@@ -162,6 +162,7 @@ class Ledger:
             case seen.WorkloadSeen(workload):
                 if workload.id in self.records:
                     self.records[workload.id].spec = workload
+                    self._settle(self.records[workload.id], now_ms)
                 else:
                     self.records[workload.id] = Record(workload)
             case _:

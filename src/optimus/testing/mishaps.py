@@ -9,7 +9,7 @@ from msgspec import structs
 from optimus.model import observations as seen
 from optimus.model.nodes import ForeignUsage, Node, Taint
 from optimus.model.queues import PoolQuota, Queue, QueueState, Quota
-from optimus.model.workloads import Preemptible
+from optimus.model.workloads import Group, Preemptible
 from optimus.testing.drawing import Draw
 from optimus.testing.ledger import Ledger, Record, Stage
 from optimus.testing.worlds import World
@@ -102,7 +102,7 @@ class Mishaps:
         return [seen.SlotStopping(record.spec.id, *self._draw.pick(keys))]
 
     def _edit(self, ledger: Ledger, _now_ms: int) -> Facts:
-        """Its owner changes his mind about priority, protection or queue."""
+        """Its owner changes his mind about priority, protection, queue or size."""
         able = [r.spec for r in ledger.records.values() if not r.ended]
         if not able:
             return []
@@ -112,9 +112,18 @@ class Mishaps:
                 structs.replace(spec, priority=self._draw.pick((None, 0, 100, 300))),
                 structs.replace(spec, preemptible=self._draw.pick(list(Preemptible))),
                 structs.replace(spec, queue=self._draw.pick(sorted(ledger.queues) or [spec.queue])),
+                structs.replace(spec, gang=self._resized(spec.gang)),
             )
         )
         return [seen.WorkloadSeen(changed)]
+
+    def _resized(self, gang: Group) -> Group:
+        """Another minimum and maximum for a plain gang; others stay as they are."""
+        if len(gang.roles) != 1 or gang.groups or gang.roles[0].sizes:
+            return gang
+        most = self._draw.between(1, 6)
+        role = structs.replace(gang.roles[0], min=self._draw.between(1, most), max=most)
+        return structs.replace(gang, roles=(role,))
 
     def _say_again(self, ledger: Ledger, _now_ms: int) -> Facts:
         """A body that reports what is known already, or what is long over."""

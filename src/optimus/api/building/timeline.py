@@ -268,7 +268,9 @@ class Timeline:
                 return None
             merged = lay_over(self.world.written[kind, ids[0]].raw, change)
             namespace, _, short = ids[0].partition("/")
-            merged["name"], merged["namespace"] = short, namespace
+            at = merged.value_marks["name"]
+            merged.put("name", short, merged.key_marks["name"], at)
+            merged.put("namespace", namespace, merged.key_marks["name"], at)
             for key in ("count", "running", "submitted", "predicted"):
                 merged.pop(key, None)
             return merged

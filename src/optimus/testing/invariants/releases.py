@@ -8,7 +8,7 @@ from optimus.model.reasons import Code
 from optimus.model.workloads import OnLoss, Preemptible
 from optimus.testing.amounts import plus, total
 from optimus.testing.body import Cycle
-from optimus.testing.gang_rules import faults, meets_minimum
+from optimus.testing.gang_rules import faults, meets_minimum, most_replicas
 from optimus.testing.ledger import COMING, Key, Record, Stage
 from optimus.testing.queue_paths import Tree
 from optimus.testing.rights import limits_broken, queue_use
@@ -63,6 +63,10 @@ def _stop(cycle: Cycle, tree: Tree, record: Record, action: Evict | Shrink) -> s
         return _limit(cycle, tree, record, action)
     if code is Code.ODD_SIZE:
         return None if faults(record.spec.gang, _left(cycle, record)) else "its shape is one it may have"
+    if code is Code.ABOVE_MAXIMUM:
+        most = most_replicas(record.spec.gang)
+        extra = [o for role, ordinals in _left(cycle, record).items() for o in ordinals if o >= most[role]]
+        return None if extra else "it is not above its maximum"
     if code is Code.BELOW_MINIMUM:
         if meets_minimum(record.spec.gang, _left(cycle, record)):
             return "it has its minimum"
