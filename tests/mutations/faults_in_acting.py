@@ -203,9 +203,17 @@ CYCLE = [
     Fault(
         "overrun-work-ends-at-once",
         "decide/durations.py",
-        "return max(expected, 1)  # overran",
-        "return 1  # overran",
+        "return step - elapsed % step",
+        "return 1",
         "overrun work counts as ending one step later, each time",
         "waiting/an-overrun-estimate-moves-the-reservation.yaml",
+    ),
+    Fault(
+        "an-overrun-estimate-slides",
+        "decide/durations.py",
+        "return step - elapsed % step",
+        "return step",
+        "an expected end stays where it is until it has passed",
+        "waiting/an-overrun-estimate-steps-and-does-not-slide.yaml",
     ),
 ]

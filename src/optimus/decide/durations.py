@@ -1,7 +1,8 @@
 """When work is expected to end. Reservations and backfill rest on it; nothing is refused because of it.
 
 Declared or predicted run time if there is one, else the high quantile of its queue, else a cautious default.
-Work that has outlived its estimate is expected to end one quantile step later, each time.
+Work that has outlived its estimate is expected to end one step later, each time: at the next longer high quantile of
+its queue, else at the next multiple of its estimate. An expected end stays where it is until it has passed.
 """
 
 from __future__ import annotations
@@ -31,10 +32,8 @@ def remaining_ms(world: World, row: int) -> int:
     high = history.high_ms(elapsed) if history else None
     if high is not None:
         return high - elapsed
-    if expected >= 0:
-        return max(expected, 1)  # overran everything known: once more its own estimate
-    unknown = world.settings.unknown_duration_ms
-    return max(unknown - elapsed % unknown, 1)
+    step = max(expected if expected >= 0 else world.settings.unknown_duration_ms, 1)
+    return step - elapsed % step  # outlived everything known: the end of the step it is in, whenever it is asked
 
 
 def end_ms(world: World, row: int) -> int:
