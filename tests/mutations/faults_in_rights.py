@@ -62,6 +62,14 @@ SHARES = [
         "invariant 7",
     ),
     Fault(
+        "history-of-gpus-alone",
+        "decide/shares.py",
+        "board.view.pool.name, name), 0)",
+        'board.view.pool.name, "gpu"), 0)',
+        "past use counts by pool and resource",
+        "fairness/cores-have-a-past-like-gpus.yaml",
+    ),
+    Fault(
         "tie-broken-by-row",
         "decide/lines.py",
         "int(columns.submitted[row]), spec.id)",

@@ -159,20 +159,21 @@ def _waiting(world: World) -> list[int]:
 
 
 def _weights_with_history(world: World) -> Ints | None:
-    """max(0, n + k(n - u)) in parts of WEIGHT_UNIT, for siblings: n normalised weight, u share of past use."""
+    """max(0, n + k(n - u)) in parts of WEIGHT_UNIT, for siblings, by pool and resource: n is the normalised weight, u
+    the share of past use there."""
     if not world.settings.history_half_life_ms:
         return None
     tree, past = world.tree, world.snapshot.history.past_use
-    use = [past.get(queue.name, 0) for queue in tree.queues]
+    resources = world.snapshot.resources.names
     factor = world.settings.history_factor_percent
     weights = np.zeros_like(tree.weight)
     for children in tree.children.values():
-        used = sum(use[q] for q in children)
-        for pool in range(weights.shape[1]):
-            for resource in range(weights.shape[2]):
-                total = sum(int(tree.weight[q, pool, resource]) for q in children)
-                for q in children:
+        for pool, board in enumerate(world.boards):
+            for resource, name in enumerate(resources):
+                use = [past.get((tree.queues[q].name, board.view.pool.name, name), 0) for q in children]
+                used, total = sum(use), sum(int(tree.weight[q, pool, resource]) for q in children)
+                for k, q in enumerate(children):
                     n = int(tree.weight[q, pool, resource]) * WEIGHT_UNIT // total if total else 0
-                    u = use[q] * WEIGHT_UNIT // used if used else n
+                    u = use[k] * WEIGHT_UNIT // used if used else n
                     weights[q, pool, resource] = max(0, n + factor * (n - u) // 100)
     return weights

@@ -1,18 +1,44 @@
-"""What ended work tells about work to come: run times by queue and by family, and past use by queue.
+"""What ended work tells about work to come: run times by queue and by family, and past use by queue, pool and resource.
 
-Bounded: each queue and family keeps its last SAMPLES run times. Everything is an integer; past use decays by
-half-lives in whole steps so that replaying the same observations gives the same numbers.
+Bounded: each queue and family keeps its last SAMPLES run times. Everything is an integer, also on the way: past use
+decays by a table of roots, not by a power of floats, so every machine that replays the same facts gets the same result.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import deque
+from collections.abc import Mapping
+from math import isqrt
 
 SAMPLES = 256
 HIGH_QUANTILE_PERCENT = 90
-DECAY_UNIT = 1 << 50
-"""Fine enough that a tick of a second still decays under a half-life of a year."""
+DECAY_BITS = 64
+"""Parts of a factor: fine enough that a millisecond still decays under a half-life of a year."""
+Use = tuple[str, str, str]
+"""Queue, pool, resource."""
+
+
+def _roots() -> tuple[int, ...]:
+    """2^(-1/2), 2^(-1/4), 2^(-1/8) … in parts of 2^DECAY_BITS: each is the square root of the one before."""
+    roots = [1 << DECAY_BITS - 1]
+    for _ in range(DECAY_BITS):
+        roots.append(isqrt(roots[-1] << DECAY_BITS))
+    return tuple(roots[1:])
+
+
+_ROOTS = _roots()
+
+
+def kept_part(passed_ms: int, half_life_ms: int) -> int:
+    """2^(-passed / half-life) in parts of 2^DECAY_BITS: a root of the table for each bit of the fraction."""
+    halvings, rest = divmod(passed_ms, half_life_ms)
+    fraction = (rest << DECAY_BITS) // half_life_ms
+    kept = 1 << DECAY_BITS
+    for place, root in enumerate(_ROOTS, start=1):
+        if fraction >> DECAY_BITS - place & 1:
+            kept = kept * root >> DECAY_BITS
+    return kept >> halvings
 
 
 class RunTimes:
@@ -52,8 +78,8 @@ class History:
     def __init__(self) -> None:
         self.by_queue: dict[str, RunTimes] = {}
         self.by_family: dict[str, RunTimes] = {}
-        self.past_use: dict[str, int] = {}
-        """Queue -> decayed GPU-milli x ms."""
+        self.past_use: dict[Use, int] = {}
+        """Decayed amount x ms, in the resource's own unit; a queue counts with everything below it."""
         self.past_use_at = 0
 
     def ended(self, queue: str, family: str, run_ms: int) -> None:
@@ -61,17 +87,15 @@ class History:
         if family:
             self.by_family.setdefault(family, RunTimes()).add(run_ms)
 
-    def remember_use(self, used_milli: dict[str, int], now_ms: int, half_life_ms: int) -> None:
+    def remember_use(self, used: Mapping[Use, int], now_ms: int, half_life_ms: int) -> None:
         """Decay past use to now and add what was in use since the last call."""
         passed = now_ms - self.past_use_at
         if passed <= 0 or not half_life_ms:
             self.past_use_at = max(now_ms, self.past_use_at)
             return
-        kept = round(DECAY_UNIT * 0.5 ** (passed / half_life_ms))
-        for queue in sorted(self.past_use.keys() | used_milli.keys()):
-            value = self.past_use.get(queue, 0) * kept // DECAY_UNIT + used_milli.get(queue, 0) * passed
-            if value:
-                self.past_use[queue] = value
-            else:
-                self.past_use.pop(queue, None)
+        kept = kept_part(passed, half_life_ms)
+        past = {use: value * kept >> DECAY_BITS for use, value in self.past_use.items()}
+        for use, amount in used.items():
+            past[use] = past.get(use, 0) + amount * passed
+        self.past_use = {use: value for use, value in sorted(past.items()) if value}
         self.past_use_at = now_ms

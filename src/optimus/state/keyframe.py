@@ -58,6 +58,16 @@ class SlotFrame(Struct, frozen=True):
     until_ms: int
 
 
+class UseFrame(Struct, frozen=True):
+    """Past use of one queue, pool and resource."""
+
+    queue: str
+    pool: str
+    resource: str
+    amount: str
+    """In digits: it may need more than 64 bits."""
+
+
 class Keyframe(Struct, frozen=True):
     now_ms: int
     version: int
@@ -72,12 +82,12 @@ class Keyframe(Struct, frozen=True):
     slots: tuple[SlotFrame, ...]
     queue_times: dict[str, list[int]]
     family_times: dict[str, list[int]]
-    past_use: dict[str, int]
     past_use_at: int
     mix: tuple[tuple[Key, int], ...]
     mix_arrivals: int
     tables: PackingTables
     rejected: dict[str, str]
+    uses: tuple[UseFrame, ...] = ()
 
 
 def dump(state: State) -> bytes:
@@ -116,12 +126,12 @@ def _keyframe(state: State) -> Keyframe:
         slots=tuple(_slot_frames(state)),
         queue_times={name: times.recent() for name, times in state.history.by_queue.items()},
         family_times={name: times.recent() for name, times in state.history.by_family.items()},
-        past_use=dict(state.history.past_use),
         past_use_at=state.history.past_use_at,
         mix=tuple(state.mix.counts.items()),
         mix_arrivals=state.mix.arrivals,
         tables=state.tables,
         rejected=dict(state.rejected),
+        uses=tuple(UseFrame(*use, str(amount)) for use, amount in state.history.past_use.items()),
     )
 
 
@@ -181,7 +191,7 @@ def _state(frame: Keyframe) -> State:
             getattr(state.workloads.columns, name)[row] = number
     state.history.by_queue = {name: RunTimes(times) for name, times in frame.queue_times.items()}
     state.history.by_family = {name: RunTimes(times) for name, times in frame.family_times.items()}
-    state.history.past_use = dict(frame.past_use)
+    state.history.past_use = {(use.queue, use.pool, use.resource): int(use.amount) for use in frame.uses}
     state.history.past_use_at = frame.past_use_at
     for key, count in frame.mix:
         state.mix.add(key, count)

@@ -19,6 +19,7 @@ from optimus.model.problems import Problem
 from optimus.model.slots import Event, Phase, after
 from optimus.model.workloads import Request, share_milli
 from optimus.state.arrays import Ints
+from optimus.state.history import Use
 from optimus.state.node_table import COMING, NOW
 from optimus.state.resources import GPU_COLUMN
 
@@ -293,9 +294,13 @@ class Occupancy:
             if used.shape[2] < resources:
                 setattr(self, name, np.pad(used, ((0, 0), (0, 0), (0, resources - used.shape[2]))))
 
-    def gpu_by_queue(self) -> dict[str, int]:
-        totals = self.used_now[:, :, GPU_COLUMN].sum(axis=1) if self._own_now.size else np.zeros(0, dtype=np.int64)
-        return {queue.name: int(total) for queue, total in zip(self._state.tree.queues, totals, strict=True) if total}
+    def in_use(self) -> dict[Use, int]:
+        """What is taken now, by the names of queue, pool and resource; each queue with everything below it."""
+        state, used = self._state, self.used_now
+        return {
+            (state.tree.queues[q].name, state.pool_views[p].pool.name, state.resources.names[r]): int(used[q, p, r])
+            for q, p, r in np.argwhere(used).tolist()
+        }
 
     def _count(self, slot: int, ledger: str, sign: int) -> None:
         state = self._state

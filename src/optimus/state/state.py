@@ -97,7 +97,7 @@ class State:
         self.now_ms = max(self.now_ms, now_ms)
         self.refresh()
         if self.settings.history_half_life_ms:
-            self.history.remember_use(self.occupancy.gpu_by_queue(), self.now_ms, self.settings.history_half_life_ms)
+            self.history.remember_use(self.occupancy.in_use(), self.now_ms, self.settings.history_half_life_ms)
         return Snapshot(self)
 
     def refresh(self) -> None:
