@@ -97,34 +97,47 @@ class Grower:
         world.shrink(row, slots, reason(code, replicas=counted(len(slots), "replica")))
 
     def run(self) -> None:
-        """Everybody's next step, round after round, until nobody can or wants to grow."""
+        """Everybody's next step, round after round, until nobody can or wants to grow. Who was refused asks again when
+        others have grown: their new surplus may be what it is due."""
         world = self.world
         able = [row for row in self._candidates() if self._pays_back(row)]
-        if not able:
-            return
-        benefit = self._benefits(able)
-        lines = line_up(world, self.shares, [row for row in able if benefit(row) > 0])
-        turns = RoundTurns(world, self.shares.lending, lines, self._need, benefit)
-        while (row := turns.next()) is not None:
-            if self._steps_left <= 0:
-                world.unreached.add("grow")
-                break
-            self._steps_left -= 1
-            if self._grow_once(row):
-                turns.step_taken()
-            else:
-                turns.done()
+        benefit = self._benefits(able) if able else lambda _row: 0
+        while wanting := [row for row in able if benefit(row) > 0]:
+            refused_before_growth = self._one_pass(wanting, benefit)
+            able = [row for row in refused_before_growth if not self._gave_way(row)]
         for row in self._grown:
             world.record_growth(row)
         self._grown.clear()
+
+    def _one_pass(self, rows: list[int], benefit: Callable[[int], int]) -> list[int]:
+        """Returns those that were refused a step before somebody else took one."""
+        world = self.world
+        turns = RoundTurns(world, self.shares.lending, line_up(world, self.shares, rows), self._need, benefit)
+        refused: list[int] = []
+        to_ask_again: list[int] = []
+        while (row := turns.next()) is not None:
+            if self._steps_left <= 0:
+                world.unreached.add("grow")
+                return []
+            self._steps_left -= 1
+            if self._grow_once(row):
+                turns.step_taken()
+                to_ask_again = list(refused)
+            else:
+                turns.done()
+                refused.append(row)
+        return to_ask_again
+
+    def _gave_way(self, row: int) -> bool:
+        draft = self.world.drafts.get(row)
+        return draft is not None and (draft.evicted or bool(draft.removed))
 
     def _candidates(self) -> list[int]:
         """Elastic workloads that run or start in this plan and may still become larger."""
         world, columns = self.world, self.world.columns
         found = []
         for row in world.table.elastic:
-            draft = world.drafts.get(row)
-            if draft is not None and (draft.evicted or draft.removed):
+            if self._gave_way(row):
                 continue
             starting = world.is_new(row)
             running = columns.held[row] >= columns.minimum[row] and columns.held[row] > 0 and not columns.promised[row]

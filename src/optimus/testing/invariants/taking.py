@@ -13,6 +13,7 @@ from optimus.model.reasons import Code
 from optimus.model.workloads import Preemptible, WorkloadClass
 from optimus.testing.amounts import Amount, measured_by, total
 from optimus.testing.body import Cycle
+from optimus.testing.gang_rules import minimum_seats
 from optimus.testing.ledger import COMING, Ledger, Record
 from optimus.testing.queue_paths import Tree
 from optimus.testing.rights import (
@@ -148,8 +149,12 @@ def _given(record: Record, victim: Evict | Shrink) -> Amount:
 
 
 def _amount(cycle: Cycle, asker: str, gain: Gain) -> Amount:
+    """What it asks others for: a start asks for the minimum and may grow into what is idle then."""
     record = cycle.after.records.get(asker)
     if record is None:
         return {}
     keys = [(p.role, p.ordinal) for p in gain.placements]
+    if isinstance(gain, Start):
+        least = {(seat.role, seat.ordinal) for seat in minimum_seats(record.spec.gang)}
+        keys = [key for key in keys if key in least]
     return total(record.live[key].amount for key in keys if key in record.live)
