@@ -200,3 +200,20 @@ def test_a_breakdown_of_the_scheduler_is_told_in_the_outcome(story: Path, monkey
     monkeypatch.setenv("OPTIMUS_DEBUG", "1")
     with pytest.raises(AssertionError):
         play_world((story,))
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("raise SystemExit(3)", "order raised SystemExit: 3; the default policy decided instead"),
+        ("return jobs.priority * float('nan')", "order returned NaN or infinity in 2 of 2 rows; the default policy"),
+    ],
+)
+def test_a_broken_policy_is_told_once_and_the_story_goes_on(tmp_path: Path, body: str, says: str) -> None:
+    written(tmp_path, "mine.py", f"def order(jobs):\n    {body}\n")
+    text = "policy: mine.py:order\ncluster: [{name: n, gpus: 4}]\nworkloads: [{name: a, gpu: 4}, {name: b, gpu: 1}]"
+    ran = optimus("scenario", "run", written(tmp_path, "story.yaml", text), "-o", "json")
+    assert ran.code == 0
+    conditions = ran.json()["scenarios"][0]["cycles"][0]["conditions"]
+    assert [condition["code"] for condition in conditions] == ["PolicyFailed"]
+    assert says in conditions[0]["message"] and conditions[0]["subject"].endswith("mine.py:order, order")

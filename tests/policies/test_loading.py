@@ -105,6 +105,14 @@ def test_an_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load("fifo") is policies.get("fifo")  # a built-in name cannot be taken over
 
 
+def test_an_entry_point_that_ends_the_process_is_refused(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("leaving.py").write_text("import sys\nsys.exit(3)\n")
+    monkeypatch.syspath_prepend(directory)
+    entry_points(monkeypatch, acme="leaving:order")
+    with pytest.raises(PolicyError, match=r"policy acme \(leaving:order.* cannot be imported: SystemExit: 3"):
+        load("acme")
+
+
 def test_an_entry_point_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     entry_points(monkeypatch, acme="no_such_module:order")
     with pytest.raises(

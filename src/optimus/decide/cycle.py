@@ -161,4 +161,5 @@ def _layout_conditions(world: World) -> list[Condition]:
 
 
 def _unique(conditions: list[Condition]) -> list[Condition]:
-    return list(dict.fromkeys(conditions))
+    """One for each subject and code: what a policy gets wrong for two rows it gets wrong for one as well."""
+    return list({(found.subject, found.code): found for found in reversed(conditions)}.values())[::-1]

@@ -71,7 +71,7 @@ def _from_entry_point(name: str) -> Policy:
 def _loaded(point: EntryPoint) -> Any:
     try:
         return point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         package = point.dist.name if point.dist else "an installed package"
         raise PolicyError(
             f"policy {point.name} ({point.value}, from {package}) cannot be imported: "

@@ -104,25 +104,30 @@ def with_order(policy: Policy, name: str) -> tuple[Policy, Condition | None]:
 
 def order_keys(policy: Policy, columns: WorkloadColumns) -> Evaluated:
     """Dense ranks, lower first."""
-    return evaluate(policy.order, orders.default, columns, len(columns), subject=f"policy {policy.name}")
+    return evaluate(policy.order, orders.default, columns, len(columns), subject=_part(policy, "order"))
 
 
 def growth_keys(policy: Policy, columns: ElasticColumns) -> Evaluated:
     """Higher first; zero or less: do not grow. Comparable between calls, so one step need not re-rank the others."""
-    subject = f"policy {policy.name}"
+    subject = _part(policy, "growth")
     return evaluate(policy.growth, growth.default, columns, len(columns), subject=subject, form=value_keys)
 
 
 def victim_costs(policy: Policy, columns: VictimColumns) -> Evaluated:
     """Amounts from 0 to `ranking.MOST` that can be added."""
-    subject = f"policy {policy.name}"
+    subject = _part(policy, "victim cost")
     return evaluate(policy.victim_cost, costs.default, columns, len(columns), subject=subject, form=amounts)
 
 
 def placement_keys(policy: Policy, columns: NodeColumns) -> Evaluated:
     """Lower is better, in `ranking.LEVEL_BITS`; all equal without an own layer. Comparable between calls."""
-    layer = policy.placement or _no_preference
-    return evaluate(layer, _no_preference, columns, len(columns), subject=f"policy {policy.name}", form=level_keys)
+    layer, subject = policy.placement or _no_preference, _part(policy, "placement")
+    return evaluate(layer, _no_preference, columns, len(columns), subject=subject, form=level_keys)
+
+
+def _part(policy: Policy, part: str) -> str:
+    """Who failed; a cycle asks the same part several times and reports it once."""
+    return f"policy {policy.name}, {part}"
 
 
 def evaluate(
@@ -136,14 +141,14 @@ def evaluate(
 ) -> Evaluated:
     """What the function says, as integers; or what the fallback says, with a condition that tells why.
 
-    Broken is: an exception, NaN or infinity, the wrong length or shape, anything but numbers. KeyboardInterrupt
-    and its like pass through."""
+    Broken is: an exception or `sys.exit()`, NaN or infinity, the wrong length or shape, anything but numbers.
+    KeyboardInterrupt passes through."""
     with np.errstate(all="ignore"):  # a division by zero is judged by its result, whatever the caller has set
         try:
             returned = function(columns)
             result = np.asarray(returned)
             fault = _fault(returned, result, length)
-        except Exception as error:  # noqa: BLE001 - a stranger's code may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's code may raise anything
             result = np.empty(0)
             fault = f"raised {_describe(error)}"
         if fault is None:
@@ -167,11 +172,11 @@ def _fault(returned: object, result: NDArray[Any], length: int) -> str | None:
     return None
 
 
-def _describe(error: Exception) -> str:
+def _describe(error: BaseException) -> str:
     """Type and first words of the error, the same in every run: no addresses of objects."""
     try:
         words = ["0x…" if "0x" in word else word for word in str(error).split()]
-    except Exception:  # noqa: BLE001 - the text of an error can be broken too
+    except (Exception, SystemExit):  # noqa: BLE001 - the text of an error can be broken too
         words = []
     text = " ".join(words)[:_LONGEST_MESSAGE]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
