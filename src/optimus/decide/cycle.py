@@ -30,9 +30,8 @@ from optimus.state.snapshot import Snapshot
 
 
 def decide(snapshot: Snapshot, policy: Policy, now_ms: int, seed: int = 0, budget: Budget | None = None) -> Plan:
-    """What to do now. Pure: the same arguments give the same plan. `seed` is for policies that need one."""
-    del seed  # no rule of this cycle draws lots; the argument is part of the contract with policies and journals
-    world = World(snapshot, policy, now_ms, budget or Budget())
+    """What to do now. Pure: the same arguments give the same plan. `seed` is for policies that draw lots."""
+    world = World(snapshot, policy, now_ms, budget or Budget(), seed)
     keep_promises(world)
     drop_holds(world)
     release(world)

@@ -68,6 +68,7 @@ def workload_columns(world: World, shares: Shares, rows: list[int]) -> WorkloadC
     submitted = columns.submitted[at]
     return WorkloadColumns(
         now_ms=now,
+        seed=world.seed,
         priority=columns.priority[at],
         submitted_ms=submitted,
         waiting_ms=np.maximum(now - submitted - elapsed, 0),

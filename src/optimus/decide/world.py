@@ -30,11 +30,13 @@ MINIMUM_KEPT = PREEMPTIBLE_CODE[Preemptible.SURPLUS]
 
 
 class World:
-    def __init__(self, snapshot: Snapshot, policy: Policy, now_ms: int, budget: Budget) -> None:
+    def __init__(self, snapshot: Snapshot, policy: Policy, now_ms: int, budget: Budget, seed: int = 0) -> None:
         self.snapshot = snapshot
         self.policy = policy
         self.now_ms = now_ms
         self.budget = budget
+        self.seed = seed
+        """For policies: no rule of the brain draws lots."""
         self.settings = snapshot.settings
         self.table = snapshot.workloads
         self.columns = snapshot.workloads.columns

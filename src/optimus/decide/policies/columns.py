@@ -30,6 +30,8 @@ class WorkloadColumns:
     """For an order: the workloads that are to be put in a row."""
 
     now_ms: int
+    seed: int
+    """For an order that draws lots: the only chance there is, and it is in the journal."""
     priority: IntArray
     """Higher is more important. The brain always sorts by it first, then by the order's value."""
     submitted_ms: IntArray
