@@ -65,8 +65,8 @@ class Grower:
                 self._step(row, gap, replacing=True)
 
     def mend_sizes(self) -> None:
-        """After a loss, or when its sizes were changed, a workload may have a number of replicas that is not allowed: up
-        if there is room at once, else down to the next size that is."""
+        """After a loss, or when its sizes were changed, a workload may have a number of replicas that is not allowed:
+        up if there is room at once, else down to the next size that is."""
         world = self.world
         able = {row for row in world.table.elastic if world.signature(row).can_break} | set(world.table.oversized)
         for row in sorted((r for r in able if world.columns.held[r] > 0), key=lambda r: world.spec(r).id):

@@ -1,8 +1,9 @@
 """Room for one asker at the least cost to others: find a set of victims, prove that it is enough, make it minimal.
 
-Two sets are tried. *Across the pool*: ask in order of preference until the asker fits. *Node by node*: free the
-nodes where a replica can be had most cheaply (one large victim beats eight small ones). Each is minimised: every
-victim whose room turns out not to be needed stays. The better set wins. Victims that fit elsewhere are moved.
+Several sets are tried. *Across the pool*: ask in order of preference, or by what is given for the cost, until the asker
+fits. *Node by node*: free the nodes where a replica can be had most cheaply (one large victim beats eight small ones).
+*Domain by domain*, for an asker that must be in one. Each is minimised: every victim whose room turns out not to be
+needed stays. The cheapest set wins. Victims that fit elsewhere are moved.
 
 Everything happens in a copy of the coming room; only a complete, accepted statement reaches the plan.
 """
@@ -21,10 +22,23 @@ from optimus.decide.placement.rooms import Room
 from optimus.decide.placement.seating import Seating
 from optimus.decide.placement.shapes import count_fits
 from optimus.decide.quotas import standing_refusal
+from optimus.decide.victim_sets import (
+    Bundle,
+    Excess,
+    Price,
+    by_cost_for_what_they_give,
+    by_node,
+    most_precious_first,
+    price,
+)
 from optimus.decide.victims import Unit, with_steps_before
 from optimus.decide.world import World
 from optimus.model.gangs import Part
+from optimus.model.pools import HOST_LEVEL, NVLINK_LEVEL
 from optimus.state.arrays import Bools, Ints
+
+DOMAINS_TRIED = 8
+"""How many domains are searched for victims in one search, the cheapest by estimate first."""
 
 
 @dataclass(slots=True)
@@ -85,12 +99,12 @@ class RoomSearch:
             if seating is not None:
                 return [], seating
         units = [unit for unit in units if self._useful(unit)]
-        best: list[Unit] | None = None
-        for chosen in (self._across(units), self._node_by_node(units)):
-            if chosen is not None and (best is None or _price(chosen) < _price(best)):
-                best = chosen
-        if best is None:
+        sets = [self._across(order) for order in self._orders(units)]
+        sets += [self._node_by_node(units), self._domain_by_domain(units)]
+        found = [chosen for chosen in sets if chosen is not None]
+        if not found:
             return None
+        best = min(found, key=price)
         self._free(best, 1)
         seating = self._seat()
         if seating is None:
@@ -125,7 +139,17 @@ class RoomSearch:
             moves[unit.row] = place
         return moves
 
-    # -- the two sets -----------------------------------------------------------------------------------------
+    # -- the sets ---------------------------------------------------------------------------------------------
+
+    def _orders(self, units: list[Unit]) -> list[list[Unit]]:
+        orders = [units]
+        others = [by_cost_for_what_they_give(units, self._amount)]
+        if self._single is None:  # else nodes are looked at one by one, and better
+            others.append(by_node(units))
+        for order in others:
+            if all([unit.row for unit in order] != [unit.row for unit in other] for other in orders):
+                orders.append(order)
+        return orders
 
     def _across(self, units: list[Unit]) -> list[Unit] | None:
         allowed = self._inside_excess(units)
@@ -143,13 +167,57 @@ class RoomSearch:
                 low = middle + 1
         return self._minimal(allowed[:low])
 
+    def _domain_by_domain(self, units: list[Unit]) -> list[Unit] | None:
+        """The cheapest set inside one domain of the level the asker must not leave; the most promising are tried."""
+        level = self._part.topology.required
+        domains = self._room.view.levels.get(HOST_LEVEL if level == NVLINK_LEVEL else level)
+        if domains is None or not units:
+            return None
+        within = self._within
+        estimates: list[tuple[Price, int, list[Unit]]] = []
+        members: dict[int, list[Unit]] = {}
+        for unit in by_cost_for_what_they_give(units, self._amount):
+            for domain in {int(domains[place.node]) for place in unit.places}:
+                members.setdefault(domain, []).append(unit)
+        for domain, inside in members.items():
+            cheapest = self._least_to_ask(domains == domain, inside) if domain >= 0 else None
+            if cheapest is not None:
+                estimates.append((price(cheapest), domain, inside))
+        best: list[Unit] | None = None
+        for estimate, domain, inside in sorted(estimates, key=lambda each: each[:2])[:DOMAINS_TRIED]:
+            if best is not None and price(best) <= estimate:
+                break
+            only = domains == domain
+            self._within = only if within is None else only & within
+            chosen = self._across(inside)
+            if chosen is not None and (best is None or price(chosen) < price(best)):
+                best = chosen
+        self._within = within
+        return best
+
+    def _least_to_ask(self, inside: Bools, units: list[Unit]) -> list[Unit] | None:
+        """The first units that give what lacks by count: no set in this domain is much cheaper. None: not enough."""
+        nodes = inside & self._usable_nodes
+        free = np.concatenate(
+            [[np.maximum(self._room.gpus[nodes], 0).sum()], np.maximum(self._room.scalars[nodes], 0).sum(axis=0)]
+        )
+        lacks = np.where(self._amount > 0, self._amount - free, 0)
+        chosen: list[Unit] = []
+        for unit in units:
+            if (lacks <= 0).all():
+                break
+            if ((unit.amount > 0) & (lacks > 0)).any():
+                chosen.append(unit)
+                lacks = lacks - unit.amount
+        return chosen or units[:1] if (lacks <= 0).all() else None
+
     def _node_by_node(self, units: list[Unit]) -> list[Unit] | None:
         """Free the cheapest nodes first. Only where counting tells whether the asker fits."""
         if self._single is None or len(units) < 2:
             return None
         chosen: list[Unit] = []
         taken: set[int] = set()
-        excess = _Excess(self._world, self._pool, self._sides)
+        excess = Excess(self._world, self._pool, self._sides)
         ok = True
         while not self._fits(chosen):
             fresh = self._cheapest_nodes(units, taken, excess)
@@ -170,7 +238,7 @@ class RoomSearch:
         self._free(chosen, -1)
         return self._minimal(chosen) if ok else None
 
-    def _cheapest_nodes(self, units: list[Unit], taken: set[int], excess: _Excess) -> list[list[Unit]]:
+    def _cheapest_nodes(self, units: list[Unit], taken: set[int], excess: Excess) -> list[list[Unit]]:
         """For each node where one more replica can be had: the units to ask, cheapest node first."""
         assert self._single is not None
         on_node: dict[int, list[Unit]] = {}
@@ -211,7 +279,7 @@ class RoomSearch:
             gained[at] = np.maximum(fits - before[at], 1)
         most = len(self._part.cells[0].ordinals)
         able = [(self._needed_here(int(nodes[i]), asked[i]), min(int(gained[i]), most)) for i in np.flatnonzero(done)]
-        return [group for group, _ in sorted(able, key=lambda pair: _price(pair[0], pair[1]))]
+        return [group for group, _ in sorted(able, key=lambda pair: price(pair[0], pair[1]))]
 
     def _needed_here(self, node: int, asked: list[Unit]) -> list[Unit]:
         """Without those on the node that are not needed for one more replica."""
@@ -236,7 +304,7 @@ class RoomSearch:
 
     def _inside_excess(self, units: list[Unit]) -> list[Unit]:
         """Units in order, as long as their side is above its bound before each step."""
-        excess = _Excess(self._world, self._pool, self._sides)
+        excess = Excess(self._world, self._pool, self._sides)
         allowed = []
         for unit in units:
             if excess.allows(unit):
@@ -257,7 +325,7 @@ class RoomSearch:
         needed: set[int] = set()
         while True:  # a step can be put back only after the steps that build on it: look again as long as that helps
             before = len(kept)
-            for unit in sorted(kept.values(), key=_worth, reverse=True):
+            for unit in most_precious_first(list(kept.values())):
                 if id(unit) in needed or built_upon[id(unit)]:
                     continue
                 self._free([unit], -1)
@@ -326,62 +394,3 @@ class RoomSearch:
         for seats in seating.seats:
             for node, devices, milli in zip(seats.nodes, seats.devices, seats.milli, strict=True):
                 self._room.take(node, seats.shape.scalars, devices, milli, seats.shape.activity_milli, 1)
-
-
-class Bundle:
-    """The places of many units as arrays, so that a prefix of them can be freed at once."""
-
-    def __init__(self, units: list[Unit]) -> None:
-        self.units = units
-        places = [place for unit in units for place in unit.places]
-        self._place_end = np.cumsum([len(unit.places) for unit in units])
-        self._nodes = np.array([place.node for place in places], dtype=np.int64)
-        self._scalars = np.array([place.scalars for place in places], dtype=np.int64)
-        self._device_end = np.cumsum([sum(len(place.devices) for place in unit.places) for unit in units])
-        self._device_nodes = np.array([p.node for p in places for _ in p.devices], dtype=np.int64)
-        self._devices = np.array([device for p in places for device in p.devices], dtype=np.int64)
-        self._milli = np.array([p.milli for p in places for _ in p.devices], dtype=np.int64)
-        self._activity = np.array([p.activity_milli for p in places for _ in p.devices], dtype=np.int64)
-
-    def free(self, room: Room, count: int, sign: int) -> None:
-        end, device_end = int(self._place_end[count - 1]), int(self._device_end[count - 1])
-        nodes = self._nodes[:end]
-        np.add.at(room.scalars, nodes, sign * self._scalars[:end])
-        at = (self._device_nodes[:device_end], self._devices[:device_end])
-        np.add.at(room.gpus, at, sign * self._milli[:device_end])
-        if self._activity.any():
-            np.subtract.at(room.activity, at, sign * self._activity[:device_end])
-        room.touched(np.unique(nodes))
-
-
-class _Excess:
-    """How much each side still has above its bound, while units are being asked for."""
-
-    def __init__(self, world: World, pool: int, sides: Sequence[Side]) -> None:
-        self._world = world
-        self._left = [world.used_coming[side.queue, pool] - side.bound for side in sides]
-
-    def allows(self, unit: Unit) -> bool:
-        if unit.side < 0:
-            return True  # its own queue, or nobody's
-        left = self._left[unit.side]
-        return any(left[c] > 0 for c in self._world.ordering_columns(unit.amount))
-
-    def use(self, unit: Unit) -> None:
-        if unit.side >= 0:
-            self._left[unit.side] = self._left[unit.side] - unit.amount
-
-
-def _worth(unit: Unit) -> tuple[int, bool, int, int, int]:
-    return (unit.tier, unit.whole, unit.priority, unit.cost, int(unit.amount[0]))
-
-
-def _price(units: list[Unit], replicas: int = 1) -> tuple[int, bool, int, int, int]:
-    """Of a set: its worst tier, whether whole workloads go, their highest priority, and its cost per replica gained."""
-    return (
-        max(unit.tier for unit in units),
-        any(unit.whole for unit in units),
-        max((unit.priority for unit in units if unit.whole), default=0),
-        sum(unit.cost for unit in units) // replicas,
-        len(units),
-    )

@@ -173,7 +173,7 @@ def shedding_units(world: World, shares: Shares, cache: HoldingsCache, pool: int
 def _in_order(world: World, holdings: Holdings, units: list[Unit]) -> list[Unit]:
     started = {int(r): int(s) for r, s in zip(holdings.rows, holdings.started, strict=True)}
 
-    def preference(unit: Unit) -> tuple[int, bool, int, int, bool, int, int, int, str]:
+    def preference(unit: Unit) -> tuple[int, bool, int, int, bool, int, int, str, int]:
         size = size_milli(int(unit.amount[GPU_COLUMN]), int(unit.amount[1]))
         return (
             unit.tier,
@@ -183,8 +183,8 @@ def _in_order(world: World, holdings: Holdings, units: list[Unit]) -> list[Unit]
             started[unit.row] >= 0,
             -started[unit.row],
             size,
-            _steps_before(unit),
             world.spec(unit.row).id,
+            _steps_before(unit),
         )
 
     units.sort(key=preference)
@@ -269,43 +269,56 @@ def _whole_unit(world: World, holdings: Holdings, i: int, side: int, tier: int, 
 def _surplus_units(
     world: World, holdings: Holdings, i: int, side: int, tier: int, useful: Bools | None = None
 ) -> Iterator[Unit]:
-    """Steps down to the minimum, in the order in which they must go."""
-    row = int(holdings.rows[i])
-    before: tuple[Unit, ...] = ()
+    """Steps down to the minimum, in the order in which they must go. Each bears the restart: a set pays it once."""
+    row, priority = int(holdings.rows[i]), int(holdings.priority[i])
     draft = world.drafts.get(row)
     growth = draft.growth() if draft is not None and not draft.evicted else []
-    for addition in reversed(growth):
+    only_growth = bool(holdings.fresh[i]) or holdings.kind[i] == NEVER_TAKEN
+    cost = 0 if holdings.started[i] < 0 else world.spec(row).restart_cost_ms * 1000
+    signature = world.signature(row)
+    any_order = signature.plain and not signature.can_break and useful is not None and not only_growth
+
+    def undo(addition: Addition, before: tuple[Unit, ...]) -> Unit:
         amount, places = addition.seating.amount(), seating_places(addition.seating)
-        unit = Unit(row, [], side, amount, int(holdings.priority[i]), tier, 0, places, before, addition)
+        return Unit(row, [], side, amount, priority, tier, 0, places, before, addition)
+
+    def stop(slots: list[int], before: tuple[Unit, ...]) -> Unit:
+        amount, places = world.slots.amount[slots].sum(axis=0), places_of(world, row, slots)
+        return Unit(row, slots, side, amount, priority, tier, cost, places, before)
+
+    if any_order:  # any replica will do: those on nodes the asker can use first, growth of this plan before what runs
+        units = [undo(addition, ()) for addition in growth] + [stop([slot], ()) for slot in world.slots_of(row)]
+        surplus = sum(len(unit.places) for unit in units) - signature.minimum_count
+        units.sort(key=lambda unit: (not _is_useful(unit, useful), unit.fresh is None, -_last_ordinal(world, unit)))
+        yield from units[: max(surplus, 0)]
+        return
+    before: tuple[Unit, ...] = ()
+    for addition in reversed(growth):
+        unit = undo(addition, before)
         before = (unit,)
         yield unit
-    if holdings.fresh[i] or holdings.kind[i] == NEVER_TAKEN:
-        return
+    for slots in _steps_down(world, row) if not only_growth else ():
+        unit = stop(slots, before)
+        before = (unit,)
+        yield unit
+
+
+def _is_useful(unit: Unit, useful: Bools | None) -> bool:
+    return useful is None or any(useful[place.node] for place in unit.places)
+
+
+def _last_ordinal(world: World, unit: Unit) -> int:
+    if unit.fresh is not None:
+        return max(ordinal for seats in unit.fresh.seating.seats for ordinal in seats.ordinals)
+    return max(int(world.slots.ordinal[slot]) for slot in unit.slots or ())
+
+
+def _steps_down(world: World, row: int) -> Iterator[list[int]]:
+    """Slots to give up, step by step, the last first."""
     by_key = {(int(world.slots.role[s]), int(world.slots.ordinal[s])): s for s in world.slots_of(row)}
     present: dict[int, set[int]] = {}
     for role, ordinal in by_key:
         present.setdefault(role, set()).add(ordinal)
-    cost = 0 if holdings.started[i] < 0 else world.spec(row).restart_cost_ms * 1000
-    any_order = world.signature(row).plain and not world.signature(row).can_break
-    for slots in _steps_down(world, row, by_key, present, useful):
-        amount, places = world.slots.amount[slots].sum(axis=0), places_of(world, row, slots)
-        unit = Unit(row, slots, side, amount, int(holdings.priority[i]), tier, cost, places, before)
-        yield unit
-        cost = 0  # one restart pays for all steps
-        if not any_order:
-            before = (unit,)
-
-
-def _steps_down(
-    world: World, row: int, by_key: dict[tuple[int, int], int], present: dict[int, set[int]], useful: Bools | None
-) -> Iterator[list[int]]:
-    """Slots to give up, step by step: on nodes the asker can use first, where any replica will do; else the last."""
-    signature = world.signature(row)
-    if signature.plain and not signature.can_break and useful is not None:
-        surplus = len(by_key) - signature.minimum_count
-        ordered = sorted(by_key, key=lambda key: (not useful[world.node_index[world.slots.node[by_key[key]]]], -key[1]))
-        yield from ([by_key[key]] for key in ordered[: max(surplus, 0)])
-        return
     while step := gangs.surplus_step(world.spec(row).gang, present):
         yield [by_key[(cell.role_index, o)] for cell in step for o in cell.ordinals]
         for cell in step:

@@ -1,0 +1,127 @@
+"""Sets of victims: what one costs, and the orders in which a search asks.
+
+A workload that is disturbed costs its restart once, however many of its replicas go: one victim beats two halves.
+No single order finds the cheapest set for every asker, so a search tries several and compares prices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from optimus.decide.entitlements import Side
+from optimus.decide.placement.rooms import Room
+from optimus.decide.victims import Unit
+from optimus.decide.world import World
+from optimus.state.arrays import Ints
+from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
+from optimus.state.workload_table import size_milli
+
+Price = tuple[int, bool, int, int, int, int]
+
+
+def price(units: Iterable[Unit], replicas: int = 1) -> Price:
+    """Of a set: its worst tier, whether whole workloads go, their highest priority, its cost per replica gained, how
+    many workloads are disturbed, how many units go."""
+    tier, whole, priority, count = -(1 << 62), False, 0, 0
+    costs: dict[int, int] = {}
+    for unit in units:
+        count += 1
+        tier = max(tier, unit.tier)
+        costs[unit.row] = max(costs.get(unit.row, 0), unit.cost)
+        if unit.whole:
+            priority = max(priority, unit.priority) if whole else unit.priority
+            whole = True
+    return (tier, whole, priority, sum(costs.values()) // replicas, len(costs), count)
+
+
+def most_precious_first(units: Sequence[Unit]) -> list[Unit]:
+    """The order in which units are spared if they can be: dear workloads before cheap ones, all of one together, those
+    that give least first among equals."""
+    gives: dict[int, int] = {}
+    first: dict[int, int] = {}
+    for i, unit in enumerate(units):
+        gives[unit.row] = gives.get(unit.row, 0) + 1
+        first.setdefault(unit.row, i)
+    return sorted(
+        units,
+        key=lambda u: (u.tier, u.whole, u.priority, u.cost, -gives[u.row], first[u.row], int(u.amount[GPU_COLUMN])),
+        reverse=True,
+    )
+
+
+def by_cost_for_what_they_give(units: Sequence[Unit], amount: Ints) -> list[Unit]:
+    """Inside each rank of preference, workloads that give most for their cost first; more than asked for is no gain."""
+    need = max(_size(amount), 1)
+    gives: dict[tuple[int, bool], int] = {}
+    for unit in units:
+        key = (unit.row, unit.whole)
+        gives[key] = gives.get(key, 0) + _size(unit.amount)
+
+    def rank(unit: Unit) -> tuple[int, bool, int, int]:
+        given = max(min(gives[unit.row, unit.whole], need), 1)
+        return (unit.tier, unit.whole, unit.priority if unit.whole else 0, unit.cost * 1000 // given)
+
+    return sorted(units, key=rank)
+
+
+def by_node(units: Sequence[Unit]) -> list[Unit]:
+    """The nodes that are cheapest to empty first."""
+    on_node: dict[int, list[Unit]] = {}
+    for unit in units:
+        for node in {place.node for place in unit.places}:
+            on_node.setdefault(node, []).append(unit)
+    found: dict[int, Unit] = {}
+    for node in sorted(on_node, key=lambda n: (price(on_node[n]), n)):
+        for unit in on_node[node]:
+            found.setdefault(id(unit), unit)
+    return list(found.values())
+
+
+def _size(amount: Ints) -> int:
+    return size_milli(int(amount[GPU_COLUMN]), int(amount[CPU_COLUMN]))
+
+
+class Bundle:
+    """The places of many units as arrays, so that a prefix of them can be freed at once."""
+
+    def __init__(self, units: list[Unit]) -> None:
+        self.units = units
+        places = [place for unit in units for place in unit.places]
+        self._place_end = np.cumsum([len(unit.places) for unit in units])
+        self._nodes = np.array([place.node for place in places], dtype=np.int64)
+        self._scalars = np.array([place.scalars for place in places], dtype=np.int64)
+        self._device_end = np.cumsum([sum(len(place.devices) for place in unit.places) for unit in units])
+        self._device_nodes = np.array([p.node for p in places for _ in p.devices], dtype=np.int64)
+        self._devices = np.array([device for p in places for device in p.devices], dtype=np.int64)
+        self._milli = np.array([p.milli for p in places for _ in p.devices], dtype=np.int64)
+        self._activity = np.array([p.activity_milli for p in places for _ in p.devices], dtype=np.int64)
+
+    def free(self, room: Room, count: int, sign: int) -> None:
+        end, device_end = int(self._place_end[count - 1]), int(self._device_end[count - 1])
+        nodes = self._nodes[:end]
+        np.add.at(room.scalars, nodes, sign * self._scalars[:end])
+        at = (self._device_nodes[:device_end], self._devices[:device_end])
+        np.add.at(room.gpus, at, sign * self._milli[:device_end])
+        if self._activity.any():
+            np.subtract.at(room.activity, at, sign * self._activity[:device_end])
+        room.touched(np.unique(nodes))
+
+
+class Excess:
+    """How much each side still has above its bound, while units are being asked for."""
+
+    def __init__(self, world: World, pool: int, sides: Sequence[Side]) -> None:
+        self._world = world
+        self._left = [world.used_coming[side.queue, pool] - side.bound for side in sides]
+
+    def allows(self, unit: Unit) -> bool:
+        if unit.side < 0:
+            return True  # its own queue, or nobody's
+        left = self._left[unit.side]
+        return any(left[c] > 0 for c in self._world.ordering_columns(unit.amount))
+
+    def use(self, unit: Unit) -> None:
+        if unit.side >= 0:
+            self._left[unit.side] = self._left[unit.side] - unit.amount
