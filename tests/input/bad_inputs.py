@@ -107,6 +107,7 @@ cluster:
     - {name: d, gpus: {count: 2, nvlinkGroups: 0}}   # <-- must be 1 to 1024: 0
     - {name: e, gpus: {count: 1, mig: {1g.5gb: -7}}}   # <-- must not be negative
     - {name: f, gpus: 1, foreign: {gpu: {3: 0.5}}}   # <-- there is no device 3
+    - {name: j, gpus: 1, foreign: {gpu: {0: 1.5}}}   # <-- is too large: 1.5; at most 1
     - {name: g, taints: ["a=b:Never"]}   # <-- unknown effect 'Never'
     - {name: h, taints: ["a b"]}   # <-- cannot be read: a b
     - {name: i, assignable: maybe}   # <-- must be true or false, not maybe
@@ -138,7 +139,7 @@ queues:
   - {name: h, idleTimeout: -5m}   # <-- a duration cannot be negative: -5m
   - {name: i, rank: first}   # <-- must be a number
   - {name: j, gpu: {limit: 1e400}}   # <-- is too large: 1E+400
-  - {name: k, maxRuntime: 0}   # <-- must be at least 1: 0
+  - {name: k, maxRuntime: 0}   # <-- maxRuntime: must be more than 0: 0
 """,
     "the tree": """\
 queues:
@@ -162,7 +163,10 @@ cluster: [{name: n, gpus: 8, pool: a100}, {name: m, gpus: 1}]
 queues:
   - {name: a, pools: [{name: b100, gpu: {limit: 1}}]}   # <-- there is no pool b100 (did you mean a100?)
   - {name: b, pools: [{name: a100, gpus: {limit: 1}}]}   # <-- unknown key gpus (did you mean gpu?)
-  - {name: c, pools: [{name: a100, tpu-v4: {limit: 1}}]}   # <-- no node has the accelerator tpu-v4
+  - {name: c, pools: [{name: a100, accelerators: {tpu-v4: {limit: 1}}}]}   # <-- no node has the accelerator tpu-v4
+  - {name: f, accelerators: {tpu-v4: {limit: 1}}}   # <-- no node has the accelerator tpu-v4
+  - {name: g, pools: [{name: a100, fpga: {limit: 1}}]}   # <-- (a named accelerator stands under accelerators: {fpga:
+  - {name: h, mig-1g.5gb: {limit: 1}}   # <-- (a named accelerator stands under accelerators: {mig-1g.5gb:
   - {name: d, pools: [{name: a100}, {name: a100}]}   # <-- pool a100 is there twice
   - {name: e, pools: [{name: any, gpu: {limit: 1}}]}   # <-- a quota is for one pool; name it
 """,
@@ -179,7 +183,7 @@ workloads:
   - {name: e, queue: q, memory: 4000000000000Ti}   # <-- is too large
   - {name: f, queue: q, priority: high}   # <-- must be a number: high
   - {name: g, queue: q, gpu: {fraction: 1.2}}   # <-- more than 0 and at most 1: 1.2
-  - {name: h, queue: q, gpu: {fraction: {request: 0.5, limit: 0.2}}}   # <-- the limit 200 is below the request 500
+  - {name: h, queue: q, gpu: {fraction: {request: 0.5, limit: 0.2}}}   # <-- the limit 0.2 is below the request 0.5
   - {name: i, queue: q, gpu: {fraction: 0.5, memory: 10Gi}}   # <-- or for GPU memory, not for both
   - {name: j, queue: q, gpu: {models: [{H100: fast}]}}   # <-- speed of H100: a ratio must be a number
   - {name: k, queue: q, expectedDuration: 1h2x}   # <-- cannot be read as a duration
@@ -187,6 +191,12 @@ workloads:
   - {name: m, queue: q, deadline: 2026-13-01}   # <-- is not a date
   - {name: n, queue: q, accelerators: {tpu: -1}}   # <-- must not be negative
   - {name: o, queue: q, speedup: [1, -2]}   # <-- must not be negative
+  - {name: p, queue: q, gpu: [1]}   # <-- GPU must be a number, not a list
+  - {name: r, queue: q, gpu: {fraction: {request: 0.5, limit: 2}}}   # <-- is too large: 2; at most 1
+  - {name: s, queue: q, gpu: {models: [A100, {H100: 0}]}}   # <-- gpu.models[1].speed: must be more than 0: 0x
+  - {name: t, queue: q, gpu: {models: []}}   # <-- names no GPU model (leave models out where any model will do)
+  - {name: u, queue: q, gpu: {models: {}}}   # <-- names no GPU model
+  - {name: v, queue: q, accelerators: [fpga]}   # <-- must be a mapping, not a list
 """,
     "sizes": WORLD
     + """\
@@ -196,6 +206,8 @@ workloads:
   - {name: c, queue: q, replicas: {min: 2, max: 8, sizes: [1, 2]}}   # <-- sizes outside 2 to 8: 1
   - {name: d, queue: q, replicas: {min: 3, max: 8, sizes: [4, 8]}}   # <-- the minimum 3 is not an allowed size
   - {name: e, queue: q, replicas: {min: 5, max: 7, sizes: powersOfTwo}}   # <-- no power of two from 5 to 7
+  - {name: k, queue: q, replicas: {min: 3, max: 5, sizes: powersOfTwo}}   # <-- power of two (write min: 2 or min: 4)
+  - {name: l, queue: q, replicas: {min: 0, max: 5, sizes: powersOfTwo}}   # <-- is not a power of two (write min: 1)
   - {name: f, queue: q, replicas: {sizes: odd}}   # <-- must be any, powersOfTwo or a list
   - {name: g, queue: q, replicas: 0}   # <-- must be at least 1: 0
   - {name: h, queue: q, replicas: 1000000}   # <-- is too large: 1000000; at most 100000
@@ -238,6 +250,7 @@ workloads:
   - {name: i, queue: q, checkpoint: true}   # <-- must be a mapping, not true
   - 17   # <-- must be a mapping, not 17
   - [a, b]   # <-- must be a mapping, not a list
+  - null   # <-- must be a mapping, not nothing
 """,
     "names that lead nowhere": WORLD
     + """\
@@ -276,7 +289,8 @@ STORIES = {
     + """\
 workloads: [{name: w, queue: q, roles: [{name: a}, {name: b}]}]
 cycles:
-  - {advance: -5m}   # <-- a duration cannot be negative
+  - {repeat: 3}
+  - {advance: -5m}   # <-- cycle 4: advance: a duration cannot be negative
   - {advance: 5m, at: 10m}   # <-- say advance or at, not both
   - {at: -1h}   # <-- goes back in time
   - {finish: [ghost]}   # <-- there is no workload ghost

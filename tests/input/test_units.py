@@ -155,7 +155,7 @@ def test_nothing_but_a_unit_error_is_raised(value: object) -> None:
         (units.format_memory(16_384), "16Gi"),
         (units.format_memory(1000), "1000Mi"),
         (units.format_resource("fpga", 3), "3"),
-        (units.format_percent(150), "150%"),
+        (units.format_ratio(150), "1.5x"),
         (units.format_duration_ms(9_000_000), "2h30m"),
         (units.format_duration_ms(0), "0s"),
         (units.format_duration_ms(-90_000), "-1m30s"),

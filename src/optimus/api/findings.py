@@ -49,12 +49,19 @@ def explain(error: ValidationError, root: type[Spec], above: Loc = ()) -> Iterat
         elif kind == "missing":
             yield Finding((*above, *loc), "is missing")
         elif kind == "extra_forbidden":
-            known = known_keys(root, loc[:-1])
-            yield Finding((*above, *loc), f"unknown key {shown(loc[-1])}", nearest(str(loc[-1]), known), at_key=True)
+            hint = _instead_of(str(loc[-1]), detail["input"], known_keys(root, loc[:-1]))
+            yield Finding((*above, *loc), f"unknown key {shown(loc[-1])}", hint, at_key=True)
         elif kind in _KINDS:
             yield Finding((*above, *loc), f"must be {_KINDS[kind]}, not {shown(detail['input'])}")
         else:
             yield Finding((*above, *loc), detail["msg"])
+
+
+def _instead_of(key: str, value: object, known: list[str]) -> str:
+    hint = nearest(key, known)
+    if isinstance(value, dict) and "accelerators" in known and not hint.startswith("did you mean"):
+        return f"a named accelerator stands under accelerators: {{{key}: …}}"
+    return hint
 
 
 def known_keys(root: type[Spec], loc: Loc) -> list[str]:

@@ -202,9 +202,16 @@ class _Desk:
     def _place(self, loc: Loc, record: Record | None) -> str:
         """`workload train: gpu.count`, or the path where there is no record."""
         if record is None or record.kind in ("section", "setting", "event", "cycle"):
-            return _dotted(loc)
+            return self._path(loc)
         inside = _dotted(loc[len(record.loc) :])
         return f"{record}: {inside}" if inside else str(record)
+
+    def _path(self, loc: Loc) -> str:
+        """`between.advance`; inside a cycle `cycle 3: fail.nodes`, counted as they are played."""
+        if len(loc) < 2 or loc[0] != "cycles" or not isinstance(loc[1], int):
+            return _dotted(loc)
+        number = 1 + sum(_turns(look_up(self.root, ("cycles", i, "repeat"))) for i in range(loc[1]))
+        return f"cycle {number}: {_dotted(loc[2:])}".removesuffix(": ")
 
     def _place_of_announcement(self, position: int) -> Mark:
         return find_mark(self.root, ("expect", "errors", position))
@@ -231,6 +238,10 @@ def _dotted(loc: Loc) -> str:
     for part in loc:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
+
+
+def _turns(repeat: Any) -> int:
+    return repeat if isinstance(repeat, int) and repeat > 1 else 1
 
 
 def _from_the_end(loc: Loc) -> tuple[tuple[bool, int, str], ...]:

@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 from optimus.api.marks import Loc
 from optimus.api.specs.queues import QueueSpec
 from optimus.api.specs.replicas import GangFields, GroupSpec, RoleSpec
+from optimus.model.queues import CORE_RESOURCES
 
 _SUFFIXES = ("_ms", "_mib", "_milli", "_percent")
 _NODE = {"devices": ("gpus", "devices")}
@@ -48,6 +49,8 @@ def locate_queue(spec: QueueSpec, path: str) -> Loc:
     shorthand = isinstance(index, int) and index >= len(spec.pools)
     if field == "pool":
         return () if shorthand else ("pools", index, "name")
+    if inner and inner[0] not in CORE_RESOURCES:
+        inner = ["accelerators", *inner]
     return tuple(inner) if shorthand else ("pools", index, *inner)
 
 
@@ -81,7 +84,7 @@ def _field_of_role(parts: list[str | int]) -> Loc:
     if parts and parts[0] in ("min", "max", "sizes"):
         return ("replicas", *parts)
     if len(parts) >= 2 and parts[0] == "request":
-        return (*_REQUEST.get(str(parts[1]), (_plain(parts[1]),)), *parts[2:])
+        return (*_REQUEST.get(str(parts[1]), (_plain(parts[1]),)), *(_plain(part) for part in parts[2:]))
     return tuple(parts)
 
 

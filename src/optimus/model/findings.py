@@ -7,7 +7,8 @@ Must not: know any noun.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 from optimus.model.problems import Problem
 from optimus.model.units import LARGEST
@@ -21,14 +22,22 @@ class Findings:
     def add(self, path: str, message: str) -> None:
         self.problems.append(Problem(self.subject, path, message))
 
-    def amount(self, path: str, value: int | None, *, least: int = 0, most: int = LARGEST) -> None:
-        """A quantity that is given must lie between `least` and `most`."""
+    def amount(
+        self,
+        path: str,
+        value: int | None,
+        *,
+        least: Literal[0, 1] = 0,
+        most: int = LARGEST,
+        show: Callable[[int], str] = str,
+    ) -> None:
+        """A quantity that is given must lie between `least` and `most`; `show` says it in the unit people use."""
         if value is None:
             return
         if value < least:
-            self.add(path, f"must not be negative: {value}" if least == 0 else f"must be at least {least}: {value}")
+            self.add(path, f"{'must be more than 0' if least else 'must not be negative'}: {show(value)}")
         elif value > most:
-            self.add(path, f"is too large: {value}; at most {most}")
+            self.add(path, f"is too large: {show(value)}; at most {show(most)}")
 
     def distinct(self, path: str, names: Sequence[object], what: str) -> None:
         """`path` has a `{}` for the place of the second one in the list."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from optimus.model.findings import Findings
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.problems import Problem
+from optimus.model.units import format_gpu, format_ratio
 from optimus.model.workloads import Group, Request, Role
 
 MOST_REPLICAS = 100_000
@@ -95,23 +96,23 @@ class _Walk(Findings):
 
     def request(self, request: Request, path: str) -> None:
         self.amount(f"{path}.gpu_count", request.gpu_count, most=MOST_DEVICES)
-        self.amount(f"{path}.gpu_milli", request.gpu_milli, least=1, most=WHOLE_DEVICE_MILLI)
+        self.amount(f"{path}.gpu_milli", request.gpu_milli, least=1, most=WHOLE_DEVICE_MILLI, show=format_gpu)
         self.amount(f"{path}.gpu_memory_mib", request.gpu_memory_mib)
         if request.gpu_memory_mib and request.gpu_milli != WHOLE_DEVICE_MILLI:
             self.add(f"{path}.gpu_memory_mib", "ask for a fraction of a GPU or for GPU memory, not for both")
         if request.gpu_limit_milli:
-            self.amount(f"{path}.gpu_limit_milli", request.gpu_limit_milli, most=WHOLE_DEVICE_MILLI)
+            self.amount(f"{path}.gpu_limit_milli", request.gpu_limit_milli, most=WHOLE_DEVICE_MILLI, show=format_gpu)
             if 0 < request.gpu_limit_milli < request.gpu_milli and not request.gpu_memory_mib:
-                message = f"the limit {request.gpu_limit_milli} is below the request {request.gpu_milli}"
-                self.add(f"{path}.gpu_limit_milli", message)
+                limit, asked = format_gpu(request.gpu_limit_milli), format_gpu(request.gpu_milli)
+                self.add(f"{path}.gpu_limit_milli", f"the limit {limit} is below the request {asked}")
         seen: set[str] = set()
         for i, entry in enumerate(request.models):
             if not entry.model or entry.model in seen:
                 message = f"model {entry.model} is there twice" if entry.model else "a model needs a name"
                 self.add(f"{path}.models.{i}", message)
             seen.add(entry.model)
-            self.amount(f"{path}.models.{i}.speed_percent", entry.speed_percent, least=1)
-        self.amount(f"{path}.activity_milli", request.activity_milli, most=WHOLE_DEVICE_MILLI)
+            self.amount(f"{path}.models.{i}.speed_percent", entry.speed_percent, least=1, show=format_ratio)
+        self.amount(f"{path}.activity_milli", request.activity_milli, most=WHOLE_DEVICE_MILLI, show=format_gpu)
         self.amount(f"{path}.cpu_milli", request.cpu_milli)
         self.amount(f"{path}.memory_mib", request.memory_mib)
         names = [name for name, _ in request.accelerators]

@@ -203,8 +203,8 @@ def _refuse_memory_suffix(value: Written, suffix: str) -> NoReturn:
 
 
 def _kind(value: object) -> str:
-    names = {bool: "true or false", type(None): "nothing", dict: "a mapping", list: "a list"}
-    return names.get(type(value), "a mapping" if isinstance(value, dict) else type(value).__name__)
+    names: dict[type, str] = {bool: "true or false", type(None): "nothing", dict: "a mapping", list: "a list"}
+    return next((name for kind, name in names.items() if isinstance(value, kind)), type(value).__name__)
 
 
 def _shown(value: object) -> str:
@@ -243,8 +243,9 @@ def format_resource(resource: str, amount: int) -> str:
     return format_memory(amount) if resource == "memory" else str(amount)
 
 
-def format_percent(percent: int) -> str:
-    return f"{percent}%"
+def format_ratio(percent: int) -> str:
+    """150 -> `1.5x`."""
+    return f"{_decimal(percent, 100)}x"
 
 
 def format_duration_ms(milliseconds: int) -> str:

@@ -21,6 +21,7 @@ from optimus.model.nodes import WHOLE_DEVICE_MILLI, Node, Taint, Toleration
 from optimus.model.pools import DEFAULT_POOL, HOST_LEVEL, NVLINK_LEVEL, NodePool
 from optimus.model.problems import Problem
 from optimus.model.queues import Queue
+from optimus.model.units import format_gpu
 from optimus.model.workloads import ANY_POOL, Group, Topology, Workload, WorkloadClass
 
 LARGEST_DEVICE_INDEX = 1023
@@ -55,7 +56,7 @@ def node_problems(node: Node) -> list[Problem]:
     for index, milli in foreign.gpu_milli.items():
         if index not in known:
             found.add(f"foreign.gpu_milli.{index}", f"there is no device {index}")
-        found.amount(f"foreign.gpu_milli.{index}", milli, most=WHOLE_DEVICE_MILLI)
+        found.amount(f"foreign.gpu_milli.{index}", milli, most=WHOLE_DEVICE_MILLI, show=format_gpu)
     return found.problems
 
 

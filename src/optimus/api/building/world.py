@@ -90,9 +90,7 @@ class World:
         if queue.name in self.queues and not changed:
             self.report.add((*loc, "name"), f"queue {queue.name} is there twice")
             return None
-        if self._misspelt(spec, loc) or self.report.problems(
-            loc, validation.queue_problems(queue), lambda path: locate_queue(spec, path)
-        ):
+        if self.report.problems(loc, validation.queue_problems(queue), lambda path: locate_queue(spec, path)):
             return None
         self._check_quotas(spec, queue, loc)
         self.queues[queue.name] = queue
@@ -159,17 +157,6 @@ class World:
             else:
                 self.report.add((*loc, problem.path), problem.message, keep=True)
 
-    def _misspelt(self, spec: QueueSpec, loc: Loc) -> bool:
-        """Any key may be a named accelerator, so `gpus` would go unnoticed."""
-        found = False
-        for i, pool in enumerate(spec.pools):
-            for key in pool.named_accelerators():
-                hint = nearest(key, [*CORE_RESOURCES, "name"])
-                if hint.startswith("did you mean"):
-                    self.report.add((*loc, "pools", i, key), f"unknown key {key}", hint)
-                    found = True
-        return found
-
     def _check_quotas(self, spec: QueueSpec, queue: Queue, loc: Loc) -> None:
         known = self.accelerators
         for i, quota in enumerate(queue.quotas):
@@ -182,9 +169,8 @@ class World:
                     self.report.unknown((*place, "name"), "pool", quota.pool, [*self.pools, DEFAULT_POOL], keep=True)
             for resource in quota.resources:
                 if self.nodes and resource not in known and resource not in CORE_RESOURCES:
-                    inside = (*place, resource) if i < len(spec.pools) else (*place, "accelerators", resource)
-                    hint = nearest(resource, [*CORE_RESOURCES, *sorted(known)])
-                    self.report.add(inside, f"no node has the accelerator {resource}", hint, keep=True)
+                    message, hint = f"no node has the accelerator {resource}", nearest(resource, sorted(known))
+                    self.report.add((*place, "accelerators", resource), message, hint, keep=True)
 
     # -- looking up -------------------------------------------------------------------------------------------
 

@@ -48,6 +48,8 @@ def complain(message: str, hint: str = "") -> PydanticCustomError:
 
 
 def shown(value: object) -> str:
+    if value is None:
+        return "nothing"
     text = "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else str(value)
     if isinstance(value, bool):
         text = text.lower()

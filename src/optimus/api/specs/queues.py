@@ -1,13 +1,13 @@
 """Queues as people write them: the tree, quotas per pool, and the rules of each queue.
 
 Why: the same fields in a file, in `kubectl apply` and in a scenario.
-Owns: the queue format; named accelerators are keys beside gpu, cpu and memory.
+Owns: the queue format; named accelerators stand under `accelerators`, as they do for nodes and workloads.
 Must not: look at other queues. The tree is checked by `optimus.model.validation`.
 
     - name: vision
       parent: research
       pools:
-        - {name: a100, gpu: {guarantee: 8, limit: 16, weight: 2}, memory: {limit: 2Ti}, fpga: {limit: 1}}
+        - {name: a100, gpu: {guarantee: 8, limit: 16}, memory: {limit: 2Ti}, accelerators: {fpga: {limit: 1}}}
       maxWait: 6h
       minRuntimeBeforeReclaim: 10m
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic import Field, PlainValidator, WithJsonSchema
 
 from optimus.api.specs.fields import (
     Capacity,
@@ -84,6 +84,8 @@ class MemoryQuotaSpec(QuotaSpec):
 
 
 class ResourceQuotas(Spec):
+    """Named accelerators are counted in pieces."""
+
     gpu: GpuQuotaSpec | None = None
     cpu: CpuQuotaSpec | None = None
     memory: MemoryQuotaSpec | None = None
@@ -96,19 +98,7 @@ class ResourceQuotas(Spec):
 
 
 class PoolQuotaSpec(ResourceQuotas):
-    """Further keys are named accelerators, counted in pieces: `fpga: {limit: 2}`."""
-
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, QuotaSpec]
-
     name: Name
-
-    def named_accelerators(self) -> dict[str, QuotaSpec]:
-        return self.__pydantic_extra__ or {}
-
-    def resources(self) -> dict[str, Quota]:
-        named = {name: spec.to_quota() for name, spec in self.named_accelerators().items()}
-        return super().resources() | named
 
 
 class QueueSpec(ResourceQuotas):

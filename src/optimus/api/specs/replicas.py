@@ -55,9 +55,16 @@ class SizesSpec(Spec):
         listed = self.sizes if isinstance(self.sizes, tuple) else ()
         for _, message in size_problems(self._least(), self._most(), listed):
             raise complain(message)
-        if self.sizes == POWERS_OF_TWO and not self._powers():
-            raise complain(f"there is no power of two from {self._least()} to {self._most()}")
+        if self.sizes == POWERS_OF_TWO:
+            self._demand_powers(self._least(), self._powers())
         return self
+
+    def _demand_powers(self, least: int, powers: tuple[int, ...]) -> None:
+        if not powers:
+            raise complain(f"there is no power of two from {least} to {self._most()}")
+        if powers[0] != least:
+            nearest = [f"min: {power}" for power in (powers[0] // 2, powers[0]) if power]
+            raise complain(f"the minimum {least} is not a power of two", f"write {' or '.join(nearest)}")
 
     def bounds(self) -> Bounds:
         if self.sizes == POWERS_OF_TWO:
@@ -89,6 +96,8 @@ Sizes = Annotated[SizesSpec, BeforeValidator(_exactly)]
 def _read_models(value: Any) -> tuple[ModelSpeed, ...]:
     """`A100`, `[A100, {H100: 1.5x}]` or `{A100: 1, H100: 1.5}`."""
     found: list[ModelSpeed] = []
+    if isinstance(value, list | tuple | dict) and not value:
+        raise complain("names no GPU model", "leave models out where any model will do")
     for entry in value if isinstance(value, list | tuple) else [value]:
         pairs = entry.items() if isinstance(entry, dict) else [(entry, 1)]
         for model, speed in pairs:
