@@ -55,6 +55,11 @@ def test_check_finds_all_errors_and_plays_nothing(tmp_path: Path) -> None:
     assert f"✗ {wrong}  2 errors" in ran.out
     assert f"{wrong}:1:28: workload w: gpu: must not be negative: -1" in ran.out
     assert optimus("scenario", "check", right).code == 0
+    bogus = tmp_path / "bogus.yaml"
+    bogus.write_text("seed: 1\npolicy: defalt", encoding="utf-8")
+    assert f"{bogus}:2:9: policy: there is no policy 'defalt'; did you mean default?" in optimus(
+        "scenario", "check", bogus
+    ).out
     told = optimus("scenario", "check", wrong, "-o", "json").json()
     assert told["ok"] is False and len(told["scenarios"][0]["errors"]) == 2
 

@@ -88,8 +88,8 @@ def test_of_a_folder_every_file_is_played(tmp_path: Path, story: Path) -> None:
         ("{: [", "1 error in the file"),
         ("just words", "a document must be a mapping"),
         ("workloads: [{name: w, gpu: -1}]", "story.yaml:1:28: workload w: gpu: must not be negative: -1"),
-        ("policy: no-such", "there is no policy 'no-such'"),
-        ("policy: gone.py:order", "gone.py does not exist"),
+        ("policy: no-such", "story.yaml:1:9: policy: there is no policy 'no-such'"),
+        ("policy: gone.py:order", "story.yaml:1:9: policy: gone.py does not exist"),
     ],
 )
 def test_a_file_with_errors_fails_with_its_errors(tmp_path: Path, content: str | bytes, says: str) -> None:
@@ -153,6 +153,16 @@ def test_a_policy_file_is_found_beside_the_story(tmp_path: Path, story: Path) ->
     path = written(tmp_path, "own.yaml", "policy: mine.py:order\n" + STORY)
     told = optimus("scenario", "run", path, "-o", "json").json()["scenarios"][0]
     assert told["ok"] and told["policy"].endswith("mine.py:order")
+
+
+def test_with_a_policy_that_is_not_there_the_default_one_plays(tmp_path: Path) -> None:
+    path = written(tmp_path, "story.yaml", STORY + "policy: defalt\n")
+    told = optimus("scenario", "run", path, "-o", "json").json()["scenarios"][0]
+    assert (told["ok"], told["policy"], told["crash"], len(told["cycles"])) == (False, "default", "", 1)
+    assert [(error["line"], error["column"], error["place"]) for error in told["errors"]] == [(9, 9, "policy")]
+    assert optimus("story", path).code == 1
+    announced = written(tmp_path, "announced.yaml", STORY + "  errors: [no policy 'defalt']\npolicy: defalt\n")
+    assert optimus("scenario", "run", announced).code == 0
 
 
 def test_yaml_and_json_say_the_same(story: Path) -> None:

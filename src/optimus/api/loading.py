@@ -11,6 +11,7 @@ Must not: raise because of what a file says; only `Loaded.or_raise` does, when i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,14 @@ class Loaded(Struct, frozen=True, kw_only=True):
         return self.scenario
 
 
-def load_files(*paths: str | Path) -> Loaded:
-    """Read files as one world: cluster specs, pools, queues, workloads and stories, in any mixture."""
+PolicyCheck = Callable[[str], str]
+"""What is wrong with a policy that a file names; empty if nothing is."""
+
+
+def load_files(*paths: str | Path, check_policy: PolicyCheck | None = None) -> Loaded:
+    """Read files as one world: cluster specs, pools, queues, workloads and stories, in any mixture.
+
+    Policies live above this package, so the caller brings the check; without one every name is taken."""
     documents: list[Any] = []
     faults: list[Fault] = []
     for path in paths:
@@ -62,7 +69,7 @@ def load_files(*paths: str | Path) -> Loaded:
             found, wrong = read_documents(text, str(path))
             documents.extend(found)
             faults.extend(wrong)
-    loaded = _load(documents, faults, str(paths[-1]) if paths else "")
+    loaded = _load(documents, faults, str(paths[-1]) if paths else "", check_policy)
     if paths and not loaded.scenario.name:
         named = structs.replace(loaded.scenario, name=Path(paths[-1]).stem)
         return structs.replace(loaded, scenario=named)
@@ -72,7 +79,7 @@ def load_files(*paths: str | Path) -> Loaded:
 def load_text(text: str, name: str = "<text>") -> Loaded:
     """Read one text; `name` stands for the file in errors."""
     documents, faults = read_documents(text, name)
-    return _load(documents, faults, name)
+    return _load(documents, faults, name, None)
 
 
 def _read(path: Path, faults: list[Fault]) -> str | None:
@@ -89,9 +96,9 @@ def _read(path: Path, faults: list[Fault]) -> str | None:
         return None
 
 
-def _load(documents: list[Any], faults: list[Fault], file: str) -> Loaded:
+def _load(documents: list[Any], faults: list[Fault], file: str, check_policy: PolicyCheck | None) -> Loaded:
     root, misplaced = gather(documents, file)
-    desk = _Desk(root)
+    desk = _Desk(root, check_policy)
     for fault in (*faults, *misplaced):
         desk.report_fault(fault)
     scenario = desk.check()
@@ -102,8 +109,9 @@ def _load(documents: list[Any], faults: list[Fault], file: str) -> Loaded:
 class _Desk:
     """One file on the desk: what was found in it so far, and what is left of it."""
 
-    def __init__(self, root: MarkedMap) -> None:
+    def __init__(self, root: MarkedMap, check_policy: PolicyCheck | None) -> None:
         self.root = root
+        self.check_policy = check_policy
         self.names = SetAsideNames()
         self.errors: dict[tuple[Mark, str], FileError] = {}
         self.set_aside: list[SetAside] = []
@@ -122,6 +130,8 @@ class _Desk:
                 break
             report = Report(self.root, self.names)
             scenario = build(spec, report)
+            if spec.policy and self.check_policy and (problem := self.check_policy(spec.policy)):
+                report.add(("policy",), problem)
             kept = [finding for finding in report.findings if finding.keep]
             if len(kept) == len(report.findings):
                 self.take(kept)

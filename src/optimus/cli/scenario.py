@@ -65,17 +65,13 @@ def check(file: Files, output: FormatOption = Format.TABLE, together: Together =
 
 def play_world(files: World) -> Outcome:
     """Whatever goes wrong is in the outcome, so that the next world is played too."""
-    from optimus.api.loading import load_files
     from optimus.drivers.sim.outcome import Outcome
-    from optimus.drivers.sim.playing import play
-    from optimus.engine.policy_loading import PolicyError
+    from optimus.drivers.sim.playing import load_story, play
 
     names = tuple(map(str, files))
-    loaded = load_files(*files)
+    loaded = load_story(*files)
     try:
         return play(loaded, files=names)
-    except PolicyError as error:
-        crash = f"policy: {error}"
     except Exception as error:  # one broken story must not hide the others
         if os.environ.get("OPTIMUS_DEBUG"):
             raise

@@ -8,9 +8,9 @@ from msgspec import Struct
 from rich.text import Text
 
 from optimus.api.errors import FileError, SetAside
-from optimus.api.loading import load_files
 from optimus.cli.scenario_report import print_errors
 from optimus.cli.showing import Format, Printer, dump
+from optimus.drivers.sim.playing import load_story
 from optimus.drivers.sim.wording import count
 
 
@@ -38,7 +38,7 @@ class AllChecked(Struct, frozen=True, kw_only=True):
 
 
 def check_world(files: tuple[Path, ...]) -> Checked:
-    loaded = load_files(*files)
+    loaded = load_story(*files)
     scenario = loaded.scenario
     return Checked(
         files=tuple(map(str, files)),

@@ -40,21 +40,15 @@ def story(
     fast: Annotated[bool, typer.Option("--fast", help="Without pauses.")] = False,
 ) -> None:
     """Watch the scheduler at work for half a minute."""
-    from optimus.api.loading import load_files
-    from optimus.drivers.sim.playing import Play
-    from optimus.engine.policy_loading import PolicyError
+    from optimus.drivers.sim.playing import Play, load_story
 
     if file is not None and not file.is_file():
         raise typer.BadParameter(f"{file}: there is no such file", param_hint="FILE")
     path = file or SHIPPED
-    loaded = load_files(path)
+    loaded = load_story(path)
     for error in loaded.unexpected:
         console(stderr=True).print(Text(str(error), style="red"))
-    try:
-        play = Play(loaded.scenario, folder=path.parent)
-    except PolicyError as error:
-        console(stderr=True).print(Text(f"{path}: policy: {error}", style="red"))
-        raise typer.Exit(1) from None
+    play = Play(loaded.scenario, folder=path.parent)
     target = console()
     try:
         _perform(play, target, paced=target.is_terminal and not fast)

@@ -38,6 +38,8 @@ from optimus.drivers.sim.outcome import (
 from optimus.drivers.sim.stage import Stage
 from optimus.drivers.sim.telling import tell_actions, tell_events, tell_facts, tell_replica
 from optimus.engine.engine import Engine
+from optimus.engine.policy_loading import PolicyError
+from optimus.engine.policy_loading import load as load_policy
 from optimus.model.observations import Observation
 from optimus.model.plans import Plan, Reservation
 from optimus.model.queues import Quota
@@ -203,7 +205,21 @@ def play(loaded: Loaded, *, files: tuple[str, ...] = ()) -> Outcome:
 
 def play_files(*paths: str | Path) -> Outcome:
     """Read the files as one world and play it."""
-    return play(load_files(*paths), files=tuple(map(str, paths)))
+    return play(load_story(*paths), files=tuple(map(str, paths)))
+
+
+def load_story(*paths: str | Path) -> Loaded:
+    """Read the files as one world; a policy that cannot be used is one more error, and the default one is played."""
+    folder = Path(paths[-1]).parent if paths else None
+
+    def what_is_wrong(policy: str) -> str:
+        try:
+            load_policy(_policy_reference(policy, folder))
+        except PolicyError as error:
+            return str(error)
+        return ""
+
+    return load_files(*paths, check_policy=what_is_wrong)
 
 
 def _policy_reference(policy: str, folder: Path | None) -> str:
