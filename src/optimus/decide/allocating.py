@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 
 from optimus.decide.asks import Ask
 from optimus.decide.boards import Board
-from optimus.decide.durations import end_ms
+from optimus.decide.durations import end_ms, remaining_ms
 from optimus.decide.entitlements import is_guaranteed
 from optimus.decide.explaining import why_never, why_no_room
 from optimus.decide.placement.rooms import Room
 from optimus.decide.quotas import breaks_rules, over_guarantee, over_limit
-from optimus.decide.reserving import reserve
-from optimus.decide.shares import Shares
+from optimus.decide.reserving import Opening, Reserver, finish_ms
+from optimus.decide.shares import Shares, share_when_asking
 from optimus.decide.taking import Taker
 from optimus.decide.turns import Turns
 from optimus.decide.world import World
@@ -45,15 +45,18 @@ class Allocator:
         self.world = world
         self.shares = shares
         self.taker = taker
+        self.reserver = Reserver(world)
         self.waiting = Waiting()
         self._starts_left = world.budget.starts
         self._refused: dict[tuple[object, ...], tuple[tuple[int, int], Reason]] = {}
+        self._dues: dict[tuple[int, int, int], Ints] = {}
 
     def run(self, lines: dict[int, list[int]]) -> None:
         """One pass over all that wait, in turns."""
         world = self.world
         self.waiting = Waiting()
         self._refused.clear()
+        self._dues.clear()
         self.taker.new_pass()
         for board in world.boards:
             board.clear_shadows()
@@ -109,15 +112,23 @@ class Allocator:
             return None
         if any(self.taker.consolidate(row, pool) for pool in open_pools if _lacks_room(refusals[pool])):
             return None
-        for pool in open_pools:
-            if _lacks_room(refusals[pool]) and self._may_reserve(row, ask, pool):
-                due = self.shares.share[int(columns.queue[row]), pool]
-                reservation = reserve(world, row, ask, pool, due)
-                if reservation is not None:
-                    self.waiting.reservations.append(reservation)
-                    at = format_moment_ms(reservation.at_ms, world.now_ms)
-                    return reason(Code.RESERVED, at=at, why=refusals[pool].text())
+        opening = self._first_opening(row, ask, [pool for pool in open_pools if _lacks_room(refusals[pool])])
+        if opening is not None:
+            return self._reserve(row, opening, refusals[opening.pool])
         return self._refuse(key, refusals[pools[0]])
+
+    def _first_opening(self, row: int, ask: Ask, pools: list[int]) -> Opening | None:
+        """Where it can start first, or end first if the choice of pools is ours; else the first listed."""
+        openings = [opening for pool in pools if (opening := self._opening(row, ask, pool)) is not None]
+        run_ms = remaining_ms(self.world, row)
+        if ask.any_pool:
+            return min(openings, key=lambda o: (finish_ms(o.at_ms, run_ms, o.seating), o.at_ms), default=None)
+        return min(openings, key=lambda o: o.at_ms, default=None)
+
+    def _reserve(self, row: int, opening: Opening, why: Reason) -> Reason:
+        at = format_moment_ms(opening.at_ms, self.world.now_ms)
+        self.waiting.reservations.append(self.reserver.reserve(row, opening))
+        return reason(Code.RESERVED, at=at, why=why.text())
 
     def _refuse(self, key: tuple[object, ...], why: Reason) -> Reason:
         self._refused[key] = ((self.world.script.departures, len(self.waiting.reservations)), why)
@@ -155,7 +166,7 @@ class Allocator:
         refusing = [s for s in outlasted if ask.seater(board.beside_one(s)).seat(ask.minimum) is None]
         first = refusing[0] if refusing else outlasted[-1]
         at = format_moment_ms(first.at_ms, self.world.now_ms)
-        return reason(Code.RESERVED_FOR_OTHER, workload=first.workload, at=at)
+        return reason(Code.RESERVED_FOR_OTHER, workload=self.world.spec(first.row).id, at=at)
 
     def _room_for(self, row: int, board: Board, queue: int, amount: Ints) -> Room:
         """A reservation binds work that would outlast it, unless that work is inside its guarantee."""
@@ -163,14 +174,27 @@ class Allocator:
             return board.starting
         return board.starting_beside(end_ms(self.world, row))
 
-    def _may_reserve(self, row: int, ask: Ask, pool: int) -> bool:
-        """Only work that lies inside its queue's share by itself; `reserve` looks at what runs beside it then."""
-        if len(self.world.boards[pool].shadows) >= self.world.budget.reservations_per_pool:
-            return False
-        due = self.shares.share[int(self.world.columns.queue[row]), pool]
+    def _opening(self, row: int, ask: Ask, pool: int) -> Opening | None:
+        """A time for it in this pool. Only work that lies inside its queue's share by itself gets one; `Reserver` looks
+        at what runs beside it then."""
+        world = self.world
+        if len(world.boards[pool].shadows) >= world.budget.reservations_per_pool:
+            return None
+        queue = int(world.columns.queue[row])
+        due = self.shares.share[queue, pool]
+        if pool != ask.home():
+            due = self._due_elsewhere(queue, ask, pool)
         amount = ask.least_amount(pool)
-        queue = int(self.world.columns.queue[row])
-        return all(amount[c] <= due[c] for c in self.world.measures(queue, pool, amount))
+        if any(amount[c] > due[c] for c in world.measures(queue, pool, amount)):
+            return None
+        return self.reserver.find(row, ask, pool, due)
+
+    def _due_elsewhere(self, queue: int, ask: Ask, pool: int) -> Ints:
+        key = (queue, id(ask), pool)
+        if key not in self._dues:
+            amount = ask.most_amount(pool)
+            self._dues[key] = share_when_asking(self.world, self.shares, queue, pool, amount)
+        return self._dues[key]
 
 
 def _lacks_room(refusal: Reason) -> bool:

@@ -36,6 +36,8 @@ class Ask:
         self._most: dict[int, Ints] = {}
         self._possible: dict[int, bool] = {}
         self.pools, self.unknown_pool = self._resolve_pools()
+        self.any_pool = ANY_POOL in signature.workload.pools
+        """The choice among pools is ours."""
 
     def shape(self, pool: int, role: int) -> Shape:
         found = self._shapes.get((pool, role))

@@ -39,12 +39,17 @@ class Ledger:
 
 @dataclass(slots=True, eq=False)
 class Shadow:
-    """What is free at the time of a reservation, without its seats."""
+    """A reservation: who is to run where, from when to when if it ends as predicted."""
 
     at_ms: int
-    ledger: Ledger
-    workload: str
+    end_ms: int
+    row: int
     seating: Seating
+    ledger: Ledger
+    """What is free when it starts, without its seats."""
+
+    def runs_at(self, at_ms: int) -> bool:
+        return self.at_ms <= at_ms < self.end_ms
 
 
 class Board:
@@ -61,12 +66,14 @@ class Board:
             self.coming = self.now
             self.starting = self.promising = Room(view, self.now.scalars, self.now.gpus, self.activity, score)
         else:
-            self.starting = self._combined(self.now, self.coming)
+            self.starting = self.combined(self.now, self.coming)
             self.promising = Room(view, self.coming.scalars, self.coming.gpus, self.activity, score)
         self.shadows: list[Shadow] = []
         self._beside: dict[tuple[int, ...], Room] = {}
         """Room for starts that must not touch some of the reservations, by their numbers."""
         self._empty: Room | None = None
+        self.version = 0
+        """Changes with the room and the reservations; equal numbers mean that nothing has happened in between."""
 
     def empty(self) -> Room:
         """The pool without any work of ours."""
@@ -78,10 +85,12 @@ class Board:
     def clear_shadows(self) -> None:
         self.shadows.clear()
         self._beside.clear()
+        self.version += 1
 
     def cast_shadow(self, shadow: Shadow) -> None:
         self.shadows.append(shadow)
         self._beside.clear()  # the new reservation may have changed the others' shadows
+        self.version += 1
 
     def outlasted(self, end_ms: int) -> list[Shadow]:
         """Reservations whose time comes before work that starts now has ended."""
@@ -95,18 +104,18 @@ class Board:
         room = self._beside.get(numbers)
         if room is None:
             ledgers = [self.shadows[i].ledger for i in numbers]
-            room = self._beside[numbers] = self._combined(self.now, self.coming, *ledgers)
+            room = self._beside[numbers] = self.combined(self.now, self.coming, *ledgers)
         return room
 
     def beside_one(self, shadow: Shadow) -> Room:
         """Room for a start that must leave just this reservation alone."""
-        return self._combined(self.now, self.coming, shadow.ledger)
+        return self.combined(self.now, self.coming, shadow.ledger)
 
     def room_to_promise(self, end_ms: int | None) -> Room:
         """A copy of the coming room to try victims in; beside the reservations that `end_ms` outlasts."""
         shadows = [] if end_ms is None else self.outlasted(end_ms)
         if shadows:
-            return self._combined(self.coming, *(shadow.ledger for shadow in shadows)).copy()
+            return self.combined(self.coming, *(shadow.ledger for shadow in shadows)).copy()
         return self.promising.copy()
 
     def change(self, seating: Seating, sign: int, *, now: bool, shadows: list[Ledger]) -> None:
@@ -155,12 +164,13 @@ class Board:
         """Somebody leaves or is promised room: now and coming are different things from here on."""
         self.calm = False
         self.coming = self.now.copy()
-        self.starting = self._combined(self.now, self.coming)
+        self.starting = self.combined(self.now, self.coming)
         self.promising = Room(self.view, self.coming.scalars, self.coming.gpus, self.activity, self._score)
         self._beside.clear()
 
     def _settle(self, nodes: list[int]) -> None:
         """Bring the rooms in line with the ledgers at these nodes."""
+        self.version += 1
         self.starting.touched(nodes)
         if self.calm and not self._beside:
             return
@@ -177,7 +187,8 @@ class Board:
             room.gpus[at] = np.minimum.reduce([low_gpus, *(shadow.gpus[at] for shadow in shadows)])
             room.touched(nodes)
 
-    def _combined(self, *ledgers: Ledger) -> Room:
+    def combined(self, *ledgers: Ledger) -> Room:
+        """Room that is free in all of these ledgers."""
         scalars = np.minimum.reduce([ledger.scalars for ledger in ledgers])
         gpus = np.minimum.reduce([ledger.gpus for ledger in ledgers])
         return Room(self.view, scalars, gpus, self.activity, self._score)

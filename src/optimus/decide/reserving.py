@@ -3,17 +3,21 @@
 The earliest time is found by letting running work end as predicted (`durations`), in order, until the workload fits.
 What is free at that time without its seats is the *shadow*; work that would still run then must fit into it too.
 Only work inside its share reserves, and a reservation yields to work inside its guarantee. One reservation per pool is
-the EASY rule; more (`Budget.reservations_per_pool`) is the conservative option.
+the EASY rule; more (`Budget.reservations_per_pool`) is the conservative option: a reservation has an expected end like
+running work, and a time may lie behind it, or before it if the run is over by then.
 """
 
 from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from optimus.decide.asks import Ask
 from optimus.decide.boards import Board, Ledger, Shadow
 from optimus.decide.durations import end_ms, remaining_ms
-from optimus.decide.placement.rooms import Room
 from optimus.decide.placement.seating import Seating
 from optimus.decide.world import World
 from optimus.model.plans import Reservation
@@ -25,57 +29,51 @@ class Releases:
     """Room that running work of one pool gives back, by the time it is expected to end."""
 
     def __init__(self, world: World, pool: int) -> None:
-        self._world = world
-        self.pool = pool
         slots = world.slots
         view = world.boards[pool].view
         phase = slots.view("phase")
         mine = np.flatnonzero(
             (phase >= Phase.HELD) & (phase < Phase.RELEASING) & (world.snapshot.node_pool[slots.view("node")] == pool)
         )
-        ends: list[int] = []
+        rows: list[int] = []
         nodes: list[int] = []
         scalars: list[Ints] = []
         devices: list[tuple[int, ...]] = []
         milli: list[int] = []
-        queues: list[int] = []
-        end_of: dict[int, int] = {}
         for slot in mine:
             row = int(slots.workload[slot])
             draft = world.drafts.get(row)
             if draft is not None and int(slot) in draft.removed:
                 continue
-            if row not in end_of:
-                end_of[row] = end_ms(world, row)
-            ends.append(end_of[row])
+            rows.append(row)
             nodes.append(int(world.node_index[slots.node[slot]]))
             scalars.append(slots.amount[slot, 1:])
             devices.append(world.snapshot.slots.devices[slot])
             milli.append(int(slots.milli[slot]))
-            queues.append(int(world.columns.queue[row]))
         for row, draft in world.drafts.items():
             for addition in draft.additions:
                 if addition.seating.pool != pool:
                     continue
                 for seats in addition.seating.seats:
-                    ends.extend([end_ms(world, row)] * len(seats.nodes))
+                    rows.extend([row] * len(seats.nodes))
                     nodes.extend(seats.nodes)
                     scalars.extend([seats.shape.scalars] * len(seats.nodes))
                     devices.extend(seats.devices)
                     milli.extend(seats.milli)
-                    queues.extend([int(world.columns.queue[row])] * len(seats.nodes))
-        order = np.argsort(np.array(ends, dtype=np.int64), kind="stable")
-        width = view.capacity_scalars.shape[1]
-        self.ends = np.array(ends, dtype=np.int64)[order]
-        self._nodes = np.array(nodes, dtype=np.int64)[order]
-        self._scalars = np.array(scalars, dtype=np.int64).reshape(-1, width)[order]
-        self._queues = np.array(queues, dtype=np.int64)[order]
+        end_of = {row: end_ms(world, row) for row in set(rows)}
+        ends = np.array([end_of[row] for row in rows], dtype=np.int64)
+        order = np.argsort(ends, kind="stable")
+        self.ends = ends[order]
+        self.rows = np.array(rows, dtype=np.int64)[order]
+        self.nodes = np.array(nodes, dtype=np.int64)[order]
+        self._queues = world.columns.queue[self.rows]
+        self._scalars = np.array(scalars, dtype=np.int64).reshape(-1, view.capacity_scalars.shape[1])[order]
         each = np.array(milli, dtype=np.int64)[order]
         sorted_devices = [devices[i] for i in order.tolist()]
         counts = np.array([len(chosen) for chosen in sorted_devices], dtype=np.int64)
         self._gpu_milli = each * counts
         self._device_counts = np.cumsum(counts)
-        self._device_nodes = np.repeat(self._nodes, counts)
+        self._device_nodes = np.repeat(self.nodes, counts)
         self._devices = np.array([device for chosen in sorted_devices for device in chosen], dtype=np.int64)
         self._milli = np.repeat(each, counts)
 
@@ -84,64 +82,135 @@ class Releases:
         mine = (self._queues == queue) & (self.ends <= at_ms)
         return np.concatenate([[self._gpu_milli[mine].sum()], self._scalars[mine].sum(axis=0)])
 
-    def times(self) -> list[int]:
-        return [int(t) for t in np.unique(self.ends)]
-
     def ledger_at(self, board: Board, at_ms: int) -> Ledger:
-        """What is free at that time, if everything ends as predicted and nothing new starts."""
+        """What is free at that time, if everything ends as predicted and nothing starts but what is reserved."""
         ledger = board.coming.copy()
         count = int(np.searchsorted(self.ends, at_ms, side="right"))
         if count:
-            np.add.at(ledger.scalars, self._nodes[:count], self._scalars[:count])
+            np.add.at(ledger.scalars, self.nodes[:count], self._scalars[:count])
             entries = int(self._device_counts[count - 1])
             at = (self._device_nodes[:entries], self._devices[:entries])
             np.add.at(ledger.gpus, at, self._milli[:entries])
+        for shadow in board.shadows:
+            if shadow.runs_at(at_ms):
+                _occupy(ledger, shadow.seating)
         return ledger
 
 
-def reserve(world: World, row: int, ask: Ask, pool: int, due: Ints) -> Reservation | None:
-    """Give the workload a time in this pool and cast its shadow: when it fits, and when its queue, with what still runs
-    of it then, stays inside what it is due. None if there is no such time in sight."""
-    board = world.boards[pool]
-    releases = Releases(world, pool)
-    reserved = [shadow.seating for shadow in board.shadows]
-    times = releases.times()
-    low, high = 0, len(times) - 1
-    found: tuple[int, Seating, Ledger] | None = None
-    while low <= high:
-        middle = (low + high) // 2
-        ledger = releases.ledger_at(board, times[middle])
-        for earlier in reserved:
-            _occupy(ledger, earlier)
-        room = Room(board.view, ledger.scalars, ledger.gpus, board.activity, world.scorer.score)
-        seating = ask.seater(room).seat(ask.minimum)
-        if seating is not None and _inside(world, row, releases, times[middle], seating.amount(), due):
-            found = (times[middle], seating, ledger)
-            high = middle - 1
-        else:
-            low = middle + 1
-    if found is None:
+@dataclass(frozen=True, slots=True, eq=False)
+class Opening:
+    """The earliest time at which a waiting workload fits into a pool, and its seats there."""
+
+    at_ms: int
+    seating: Seating
+
+    @property
+    def pool(self) -> int:
+        return self.seating.pool
+
+
+class Reserver:
+    """Finds openings and reserves them. What was found holds as long as the pool does not change."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._releases: dict[int, tuple[int, Releases]] = {}
+        self._openings: dict[tuple[int, ...], tuple[int, Opening | None]] = {}
+
+    def find(self, row: int, ask: Ask, pool: int, due: Ints) -> Opening | None:
+        """When it fits in this pool, and when its queue, with what still runs of it then, stays inside what it is due.
+        None if there is no such time in sight."""
+        world, board = self._world, self._world.boards[pool]
+        run_ms = remaining_ms(world, row)
+        signature, queue = int(world.columns.signature[row]), int(world.columns.queue[row])
+        key = (signature, queue, pool, run_ms if board.shadows else 0)
+        kept = self._openings.get(key)
+        if kept is None or kept[0] != board.version:
+            kept = self._openings[key] = (board.version, self._earliest(queue, ask, board, due, run_ms))
+        return kept[1]
+
+    def reserve(self, row: int, opening: Opening) -> Reservation:
+        """Cast the shadow."""
+        world, board = self._world, self._world.boards[opening.pool]
+        at_ms, seating = opening.at_ms, opening.seating
+        shadow = Shadow(at_ms, at_ms + remaining_ms(world, row), row, seating, self._at(board, at_ms))
+        _occupy(shadow.ledger, seating)
+        for other in board.shadows:
+            if shadow.runs_at(other.at_ms):
+                _occupy(other.ledger, seating)
+        board.cast_shadow(shadow)
+        names = tuple(sorted({board.view.nodes[node].name for node in seating.nodes()}))
+        return Reservation(world.spec(row).id, board.view.pool.name, at_ms, names)
+
+    def behind(self, opening: Opening) -> list[str]:
+        """Whose expected end makes the time: those on its nodes or, if room was not what it lacked, all of them."""
+        board = self._world.boards[opening.pool]
+        releases, nodes = self._of(board), opening.seating.nodes()
+        last = releases.ends == opening.at_ms
+        found = [(int(row), {int(node)}) for row, node in zip(releases.rows[last], releases.nodes[last], strict=True)]
+        found += [(s.row, s.seating.nodes()) for s in board.shadows if s.end_ms == opening.at_ms]
+        near = {row for row, places in found if places & nodes} or {row for row, _ in found}
+        return sorted(self._world.spec(row).id for row in near)
+
+    def _of(self, board: Board) -> Releases:
+        pool = board.view.index
+        kept = self._releases.get(pool)
+        if kept is None or kept[0] != board.version:
+            kept = self._releases[pool] = (board.version, Releases(self._world, pool))
+        return kept[1]
+
+    def _at(self, board: Board, at_ms: int) -> Ledger:
+        return self._of(board).ledger_at(board, at_ms)
+
+    def _earliest(self, queue: int, ask: Ask, board: Board, due: Ints, run_ms: int) -> Opening | None:
+        """Room only grows with time, except where a run begun then would reach one more reservation: between such
+        times the first that fits is found by halving."""
+        times: list[int] = np.unique(self._of(board).ends).tolist()
+        times = sorted({*times, *(shadow.end_ms for shadow in board.shadows)})
+        cuts = sorted(bisect_right(times, shadow.at_ms - run_ms) for shadow in board.shadows)
+        for part in pairwise([0, *cuts, len(times)]):
+            found = None
+            low, high = part
+            while low < high:
+                middle = (low + high) // 2
+                opening = self._opening(queue, ask, board, due, times[middle], run_ms)
+                if opening is None:
+                    low = middle + 1
+                else:
+                    found, high = opening, middle
+            if found is not None:
+                return found
         return None
-    at_ms, seating, ledger = found
-    _occupy(ledger, seating)
-    for shadow in board.outlasted(at_ms + remaining_ms(world, row)):
-        if shadow.at_ms >= at_ms:  # an earlier time does not see this one: it has not begun then
-            _occupy(shadow.ledger, seating)
-    board.cast_shadow(Shadow(at_ms, ledger, world.spec(row).id, seating))
-    names = tuple(sorted({board.view.nodes[node].name for node in seating.nodes()}))
-    return Reservation(world.spec(row).id, board.view.pool.name, at_ms, names)
+
+    def _opening(self, queue: int, ask: Ask, board: Board, due: Ints, at_ms: int, run_ms: int) -> Opening | None:
+        """Seats for a run from that time on, beside the reservations that run then or begin while it runs."""
+        later = [shadow for shadow in board.shadows if at_ms < shadow.at_ms < at_ms + run_ms]
+        room = board.combined(self._at(board, at_ms), *(shadow.ledger for shadow in later))
+        seating = ask.seater(room).seat(ask.minimum)
+        if seating is None:
+            return None
+        times = [at_ms, *(shadow.at_ms for shadow in later)]
+        amount = seating.amount()
+        columns = self._world.measures(queue, board.view.index, amount)
+        inside = all(self._used(queue, board, t)[c] + amount[c] <= due[c] for t in times for c in columns)
+        return Opening(at_ms, seating) if inside else None
+
+    def _used(self, queue: int, board: Board, at_ms: int) -> Ints:
+        """By resource: what the queue uses at that time, its other reservations included."""
+        used: Ints = self._world.used_coming[queue, board.view.index] - self._of(board).given_back(queue, at_ms)
+        for shadow in board.shadows:
+            if shadow.runs_at(at_ms) and self._world.columns.queue[shadow.row] == queue:
+                used = used + shadow.seating.amount()
+        return used
 
 
-def _inside(world: World, row: int, releases: Releases, at_ms: int, amount: Ints, due: Ints) -> bool:
-    queue = int(world.columns.queue[row])
-    pool = releases.pool
-    used = world.used_coming[queue, pool] - releases.given_back(queue, at_ms) + amount
-    return all(used[c] <= due[c] for c in world.measures(queue, pool, amount))
+def finish_ms(opening_ms: int, run_ms: int, seating: Seating) -> int:
+    """When a run of this length (at speed 100 %) that begins then ends on these seats: the slowest one decides."""
+    speed = min(int(seats.shape.speed_percent[node]) for seats in seating.seats for node in seats.nodes)
+    return opening_ms - (-run_ms * 100 // max(speed, 1))
 
 
 def _occupy(ledger: Ledger, seating: Seating) -> None:
     for seats in seating.seats:
         for node, devices, milli in zip(seats.nodes, seats.devices, seats.milli, strict=True):
-            ledger.scalars[node] -= seats.shape.scalars
-            for device in devices:
-                ledger.gpus[node, device] -= milli
+            ledger.take(node, seats.shape.scalars, devices, milli)

@@ -37,7 +37,7 @@ class Shares:
 
 def compute_shares(world: World) -> Shares:
     demand = _demand(world)
-    totals = [pool_total(world, pool) for pool in range(len(world.boards))]
+    totals = {pool: pool_total(world, pool) for pool in range(len(world.boards))}
     share = np.zeros_like(demand)
     _distribute(world, demand, totals, world.tree.weight, share)
     weights = _weights_with_history(world)
@@ -46,6 +46,19 @@ def compute_shares(world: World) -> Shares:
         lending = np.zeros_like(demand)
         _distribute(world, demand, totals, weights, lending)
     return Shares(demand, share, lending)
+
+
+def share_when_asking(world: World, shares: Shares, queue: int, pool: int, amount: Ints) -> Ints:
+    """By resource: what the queue would be due in a pool if it asked for this much more there. Work that lists several
+    pools counts in the first; this is its queue's share in another."""
+    demand, asked = shares.demand.copy(), amount
+    for above in world.tree.paths[queue]:
+        asked = np.minimum(asked, world.tree.limit[above, pool] - demand[above, pool])
+        demand[above, pool] += asked
+    share = np.zeros_like(demand)
+    _distribute(world, demand, {pool: pool_total(world, pool)}, world.tree.weight, share)
+    due: Ints = share[queue, pool]
+    return due
 
 
 def pool_total(world: World, pool: int) -> Ints:
@@ -85,7 +98,8 @@ def water_fill(total: int, needs: Sequence[int], weights: Sequence[int]) -> list
     return given
 
 
-def _distribute(world: World, demand: Ints, totals: list[Ints], weights: Ints, share: Ints) -> None:
+def _distribute(world: World, demand: Ints, totals: dict[int, Ints], weights: Ints, share: Ints) -> None:
+    """Fill in the shares of the pools whose totals are given."""
     tree = world.tree
     guaranteed = np.minimum(tree.guarantee, demand)
     order = sorted(range(len(tree.queues)), key=lambda q: (tree.queues[q].created_ms, tree.queues[q].name))
@@ -94,9 +108,9 @@ def _distribute(world: World, demand: Ints, totals: list[Ints], weights: Ints, s
         children = sorted(tree.children[parent], key=lambda q: (tree.rank[q], place[q]))
         if not children:
             continue
-        for pool in range(demand.shape[1]):
+        for pool, there_is in totals.items():
             for resource in range(demand.shape[2]):
-                total = int(totals[pool][resource]) if parent == ROOT else int(share[parent, pool, resource])
+                total = int(there_is[resource]) if parent == ROOT else int(share[parent, pool, resource])
                 first = [int(guaranteed[q, pool, resource]) for q in children]
                 rest = total - sum(first)
                 at = 0
