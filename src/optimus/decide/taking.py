@@ -145,17 +145,18 @@ class Taker:
         if not units and (board.calm or ask.seater(board.promising).seat(part, within=within) is None):
             return False  # nobody can give, and what is coming is not enough: the common case, and a cheap one
         guaranteed = is_guaranteed(world, queue, pool, amount)
-        room = board.room_to_promise(None if guaranteed else end_ms(world, row))
-        search = RoomSearch(world, row, ask, part, amount, room, entitled.sides, within=within)
-        found = search.find(units)
-        if found is None:
-            return False
-        victims, seating = found
-        if not search.limits_hold(victims, seating.amount()):
-            return False
-        if seats_over_guarantee(world, row, seating, grows=grows) is not None:
-            return False
-        if breaks_rules(world, row, seating, grows=grows) is not None and not victims:
+        for memory_mib in ask.memory_steps(pool):  # where a share is too much, smaller ones on larger devices
+            room = board.room_to_promise(None if guaranteed else end_ms(world, row))
+            search = RoomSearch(
+                world, row, ask, part, amount, room, entitled.sides, within=within, memory_mib=memory_mib
+            )
+            found = search.find(units)
+            if found is None:
+                return False
+            victims, seating = found
+            if self._is_lawful(row, search, victims, seating, grows=grows):
+                break
+        else:
             return False
         if not victims:
             if grows:
@@ -165,6 +166,15 @@ class Taker:
         moves = search.replace_victims(victims, seating)
         self._state(row, victims, seating, moves, grows=grows, entitled=entitled)
         return True
+
+    def _is_lawful(self, row: int, search: RoomSearch, victims: list[Unit], seating: Seating, *, grows: bool) -> bool:
+        """Limits and guarantee for the very seats that were found, once the victims have left."""
+        world = self.world
+        if not search.limits_hold(victims, seating.amount()):
+            return False
+        if seats_over_guarantee(world, row, seating, grows=grows) is not None:
+            return False
+        return bool(victims) or breaks_rules(world, row, seating, grows=grows) is None
 
     def _stays_above(self, unit: Unit, entitled: Entitlement, pool: int) -> bool:
         """Growth takes only what leaves the other side at its share or above: else the two would swap for ever."""
@@ -181,6 +191,8 @@ class Taker:
             fixed = holdings.kind[i] in (NEVER_TAKEN, MINIMUM_KEPT)
             if started < 0 or fixed or int(row) in world.drafts or holdings.queue[i] < 0:
                 continue
+            if world.table.leaving[int(row)]:
+                continue  # in the middle of a change of its size
             spec = world.spec(int(row))
             if spec.checkpoint is None or (holdings.amount[i] != holdings.least[i]).any():
                 continue
@@ -278,18 +290,25 @@ class Taker:
         world.promise(row, seating, world.now_ms + grace_ms + world.settings.hold_ms, names)
 
     def _hand_over(self, victim: int, row: int, entitled: Entitlement | None) -> None:
-        """Whoever left in this plan for a workload that now gives way itself, left for the new asker. Its right is the
-        better one, so it had the right to ask them as well."""
+        """Whoever left in this plan for a workload that now gives way itself, left for the new asker. Why it had to leave
+        stays as it was where the new asker could not have asked it."""
         script, old, new = self.world.script, self.world.spec(victim).id, self.world.spec(row).id
         for number, action in script.numbered():
             if isinstance(action, Evict) and action.beneficiary == old:
                 lost = self.world.table.row_of[action.workload]
                 moved = reason(Code.MOVED, beneficiary=new)
-                cause = moved if action.moved else self._cause(row, lost, entitled)
+                own = self._cause(row, lost, entitled) if self._could_ask(row, lost, entitled) else action.cause
+                cause = moved if action.moved else own
                 script.replace(number, structs.replace(action, beneficiary=new, cause=cause))
             elif isinstance(action, Shrink) and action.beneficiary == old:
                 cause = reason(Code.SHRUNK, replicas=counted(len(action.slots), "replica"), beneficiary=new)
                 script.replace(number, structs.replace(action, beneficiary=new, cause=cause))
+
+    def _could_ask(self, row: int, lost: int, entitled: Entitlement | None) -> bool:
+        columns = self.world.columns
+        if columns.queue[lost] == columns.queue[row]:
+            return bool(columns.priority[lost] < columns.priority[row])
+        return columns.queue[lost] < 0 or (entitled is not None and entitled.side_of[columns.queue[lost]] >= 0)
 
     def _cause(self, row: int, victim: int, entitled: Entitlement | None) -> Reason:
         asker = self.world.spec(row)

@@ -234,12 +234,21 @@ def _may_take_whole(
     guarded = np.zeros(len(own), dtype=np.bool_)  # interactive and inference work inside the guarantee of its queue
     for i in np.flatnonzero(own & lower & (holdings.kind == DEFAULT_KIND) & (inside != 0)):
         guarded[i] = world.spec(int(holdings.rows[i])).workload_class is not WorkloadClass.UNATTENDED
-    for i in np.flatnonzero(own & lower & (holdings.started < 0)):  # overdue and about to start: it goes first
+    patience = _patience_ms(world, cache, int(holdings.queue[own][0])) if own.any() else 0
+    for i in np.flatnonzero(own & lower & (ran < patience)):  # overdue: it went first, and is not sent back at once
         guarded[i] |= waited_too_long(world, int(holdings.rows[i]), WaitAction.FIRST) is not None
     preempt = own & lower & (ran >= cache.before_preempt[holdings.queue]) & ~guarded
     reclaim = other & ((inside & reach) == 0) & (ran >= cache.before_reclaim[holdings.queue])
     allowed: Bools = takeable & (preempt | reclaim)
     return allowed
+
+
+def _patience_ms(world: World, cache: HoldingsCache, queue: int) -> int:
+    """How long work that waited too long may run before priority counts again: as the queue says, else as long as it
+    had to wait."""
+    waits = [world.tree.queues[above].policy.max_wait_ms for above in world.tree.paths[queue]]
+    longest = max((wait for wait in waits if wait is not None), default=None)
+    return 0 if longest is None else int(cache.before_preempt[queue]) or max(longest, 1)
 
 
 def _whole_unit(world: World, holdings: Holdings, i: int, side: int, tier: int, steps: list[Unit]) -> Unit:
@@ -287,8 +296,12 @@ def _surplus_units(
         return Unit(row, slots, side, amount, priority, tier, cost, places, before)
 
     if any_order:  # any replica will do: those on nodes the asker can use first, growth of this plan before what runs
-        units = [undo(addition, ()) for addition in growth] + [stop([slot], ()) for slot in world.slots_of(row)]
+        undone = [undo(addition, ()) for addition in growth]
+        units = undone + [stop([slot], ()) for slot in world.slots_of(row)]
         surplus = sum(len(unit.places) for unit in units) - signature.minimum_count
+        if surplus < sum(len(unit.places) for unit in undone):  # they replace what was lost
+            yield from undone
+            return
         units.sort(key=lambda unit: (not _is_useful(unit, useful), unit.fresh is None, -_last_ordinal(world, unit)))
         yield from units[: max(surplus, 0)]
         return

@@ -417,9 +417,25 @@ class Occupancy:
         request = state.workloads.signature(row).chains[role].role.request
         if request.gpu_count and not devices:
             devices = self._likely_devices(node, request)
-        memory = min((int(state.nodes.columns.gpu_memory[node, d]) for d in devices), default=0)
+        measured = self._measured(node, devices, request)
+        memory = min((int(state.nodes.columns.gpu_memory[node, d]) for d in measured), default=0)
         milli = share_milli(request, memory) if devices else 0
         return self.hold(row, role, ordinal, node, devices, milli, promised=False, until_ms=-1, phase=phase)
+
+    def _measured(self, node: int, devices: tuple[int, ...], request: Request) -> list[int]:
+        """Devices whose memory says how large the share is: its own, or for several, which take the same share of each,
+        all that it could have got on the node."""
+        if request.gpu_count < 2:
+            return list(devices)
+        columns, resources = self._state.nodes.columns, self._state.resources
+        named = {resources.model_ids.get(each.model) for each in request.models}
+        models, memory = columns.gpu_model[node].tolist(), columns.gpu_memory[node].tolist()
+        able = [
+            d
+            for d, model in enumerate(models)
+            if model >= 0 and (not named or model in named) and memory[d] >= request.gpu_memory_mib
+        ]
+        return able or list(devices)
 
     def _likely_devices(self, node: int, request: Request) -> tuple[int, ...]:
         """Devices for a replica whose body did not say which: the freest, by index."""

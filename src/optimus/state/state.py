@@ -22,7 +22,6 @@ from optimus.model.queues import Queue
 from optimus.model.settings import Settings
 from optimus.model.slots import Event, Phase
 from optimus.model.validation import node_problems, pool_problems, queue_problems, workload_problems
-from optimus.model.workloads import Workload
 from optimus.state import assuming
 from optimus.state.arrays import Ints
 from optimus.state.history import History

@@ -15,7 +15,7 @@ from optimus.testing.amounts import Amount, plus, total
 from optimus.testing.body import Cycle
 from optimus.testing.gang_rules import is_single_role, minimum_seats
 from optimus.testing.invariants.releases import unfounded_stops
-from optimus.testing.invariants.taking import unlawful
+from optimus.testing.invariants.taking import claimant, unlawful
 from optimus.testing.ledger import COMING, Key, Ledger, Record
 from optimus.testing.queue_paths import TOP, Tree
 from optimus.testing.rights import Use, inside_guarantees, queue_use
@@ -43,7 +43,9 @@ def complete_statements(cycle: Cycle) -> list[str]:
         if statement.gain is not None and statement.beneficiary in statement.ledger.records:
             found += _minimal(cycle, tree, statement)
             asker, victims, gain = statement.beneficiary, statement.victims, statement.gain
-            if unlawful(cycle, tree, statement.lean, asker, victims, gain):
+            if unlawful(cycle, tree, statement.lean, asker, victims, gain) and unlawful(
+                cycle, tree, _grown(cycle, statement), asker, victims, gain
+            ):
                 found += unlawful(cycle, tree, statement.ledger, asker, victims, gain)
     moved = {a.workload for a in cycle.plan.actions if isinstance(a, Evict) and a.moved}
     held = {a.workload for a in cycle.plan.actions if isinstance(a, Hold)}
@@ -94,13 +96,19 @@ def _gain(cycle: Cycle, statement: Statement) -> list[str]:
     return []
 
 
+def _grown(cycle: Cycle, statement: Statement) -> Ledger:
+    """With growth: its steps stand at the end of the plan, but may have been taken before."""
+    ledger = statement.ledger.copy()
+    for growth in cycle.plan.actions:
+        if isinstance(growth, Grow) and growth is not statement.gain:
+            ledger.carry_out_one(growth, cycle.now_ms)
+    return ledger
+
+
 def _minimal(cycle: Cycle, tree: Tree, statement: Statement) -> list[str]:
     """Leaving out any one victim must break the fit. Only where counting is exact."""
-    ledger, gain = statement.ledger.copy(), statement.gain
+    ledger, gain = _grown(cycle, statement), statement.gain
     assert gain is not None
-    for growth in cycle.plan.actions:  # steps of growth stand at the end of the plan, but may have been taken before
-        if isinstance(growth, Grow) and growth is not gain:
-            ledger.carry_out_one(growth, cycle.now_ms)
     asker = statement.ledger.records[statement.beneficiary]
     if not is_counted(asker.spec) or not is_single_role(asker.spec.gang):
         return []
@@ -112,7 +120,7 @@ def _minimal(cycle: Cycle, tree: Tree, statement: Statement) -> list[str]:
     if pool is None or (pool in reserved and not inside_guarantees(tree, use, asker.spec.queue, TOP, pool, amount)):
         return []  # room that is reserved for another was not to be had, and nobody can see how much that was
     found = []
-    for spared in statement.victims:
+    for spared in (v for v in statement.victims if claimant(v) == statement.beneficiary):
         others = [
             (ledger.records[v.workload], key) for v in statement.victims for key in _keys(ledger, v) if v is not spared
         ]

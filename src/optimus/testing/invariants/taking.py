@@ -11,7 +11,7 @@ from __future__ import annotations
 from optimus.model.plans import Evict, Grow, Hold, Shrink, Start
 from optimus.model.reasons import Code
 from optimus.model.workloads import Preemptible, WorkloadClass
-from optimus.testing.amounts import Amount, measured_by, total
+from optimus.testing.amounts import Amount, measured_by, replica_amount, total
 from optimus.testing.body import Cycle
 from optimus.testing.gang_rules import minimum_seats
 from optimus.testing.ledger import COMING, Ledger, Record
@@ -37,7 +37,23 @@ def unlawful(
     pool = ledger.pool_of(gain.placements[0].node)
     if pool is None:
         return []
-    amount = _amount(cycle, asker, gain)
+    found = _unlawful(cycle, tree, ledger, asker, [v for v in victims if claimant(v) == asker], pool, gain)
+    for other in sorted({claimant(victim) for victim in victims} - {asker}):
+        if other in ledger.records:  # it took first, and then gave way itself
+            theirs = [victim for victim in victims if claimant(victim) == other]
+            found += _unlawful(cycle, tree, ledger, other, theirs, pool, None)
+    return found
+
+
+def claimant(victim: Evict | Shrink) -> str:
+    """For whom the victim had to leave by its cause; the room may have gone to somebody with a better right since."""
+    return str(victim.cause.facts.get("beneficiary", victim.beneficiary))
+
+
+def _unlawful(
+    cycle: Cycle, tree: Tree, ledger: Ledger, asker: str, victims: list[Evict | Shrink], pool: str, gain: Gain | None
+) -> list[str]:
+    amount = _amount(cycle, asker, gain) if gain is not None else _least(ledger.records[asker])
     use = queue_use(ledger, tree, COMING)
     items = attribute(ledger, tree, pool, cycle.now_ms)
     shares = {(s.queue, s.resource): s.share for s in cycle.plan.shares if s.pool == pool}
@@ -146,6 +162,12 @@ def _excess(
 def _given(record: Record, victim: Evict | Shrink) -> Amount:
     keys = list(record.live) if isinstance(victim, Evict) else victim.slots
     return total(record.live[key].amount for key in keys if key in record.live)
+
+
+def _least(record: Record) -> Amount:
+    """What it asks for at its smallest; where the share follows from a device, it may be anything."""
+    seats = minimum_seats(record.spec.gang)
+    return total(replica_amount(s.request, s.request.gpu_count, s.request.gpu_milli) for s in seats)
 
 
 def _amount(cycle: Cycle, asker: str, gain: Gain) -> Amount:
