@@ -290,8 +290,8 @@ class Taker:
         world.promise(row, seating, world.now_ms + grace_ms + world.settings.hold_ms, names)
 
     def _hand_over(self, victim: int, row: int, entitled: Entitlement | None) -> None:
-        """Whoever left in this plan for a workload that now gives way itself, left for the new asker. Why it had to leave
-        stays as it was where the new asker could not have asked it."""
+        """Whoever left in this plan for a workload that now gives way itself, left for the new asker. The cause stays as
+        it was where the new asker could not have asked."""
         script, old, new = self.world.script, self.world.spec(victim).id, self.world.spec(row).id
         for number, action in script.numbered():
             if isinstance(action, Evict) and action.beneficiary == old:
