@@ -233,6 +233,14 @@ CYCLE = [
         "waiting/a-reservation-where-room-comes-first.yaml",
     ),
     Fault(
+        "only-the-fastest-device-is-tried",
+        "decide/obeying.py",
+        "in ask.memory_steps(room.view.index):",
+        "in ask.memory_steps(room.view.index)[:1]:",
+        "what fits capacity and quota on some device is not refused",
+        "devices/the-faster-device-is-too-much-for-the-quota.yaml",
+    ),
+    Fault(
         "an-overrun-estimate-slides",
         "decide/durations.py",
         "return step - elapsed % step",

@@ -19,8 +19,10 @@ from optimus.decide.boards import Board
 from optimus.decide.durations import end_ms, remaining_ms
 from optimus.decide.entitlements import is_guaranteed
 from optimus.decide.explaining import why_never, why_no_room
+from optimus.decide.obeying import lawful_seats
 from optimus.decide.placement.rooms import Room
-from optimus.decide.quotas import breaks_rules, over_guarantee, over_limit
+from optimus.decide.placement.seating import Seating
+from optimus.decide.quotas import over_guarantee, over_limit
 from optimus.decide.reserving import Opening, Reserver, finish_ms
 from optimus.decide.shares import Shares, share_when_asking
 from optimus.decide.taking import Taker
@@ -150,15 +152,15 @@ class Allocator:
             return refusal
         board = world.boards[pool]
         room = self._room_for(row, board, queue, amount)
-        seating = ask.seater(room).seat(ask.minimum)
-        if seating is None:
+        found = lawful_seats(world, row, room, ask.minimum, grows=False)
+        if found is None:
             if room is not board.starting and ask.seater(board.starting).seat(ask.minimum) is not None:
                 return self._why_beside(row, ask, board)
             return why_no_room(world, ask, pool, board.starting)
-        refusal = breaks_rules(world, row, seating, grows=False)
-        if refusal is None:
-            world.start(row, seating)
-        return refusal
+        if not isinstance(found, Seating):
+            return found
+        world.start(row, found)
+        return None
 
     def _why_beside(self, row: int, ask: Ask, board: Board) -> Reason:
         """Which reservation is in the way: the first that refuses it even alone."""

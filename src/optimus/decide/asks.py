@@ -95,17 +95,32 @@ class Ask:
         """The first listed pool in which it could run."""
         return next((pool for pool in self.pools if self.possible(pool)), None)
 
-    def seater(self, room: Room, devices: Bools | None = None) -> Seater:
-        """`devices`: [node, device] the only ones that may be used."""
-        shapes = self.shapes_in(room.view.index)
-        if devices is not None:
-            shapes = partial(self._restricted, room.view.index, devices, {})
+    def seater(self, room: Room, devices: Bools | None = None, memory_mib: int = 0) -> Seater:
+        """`devices`: [node, device] the only ones that may be used. `memory_mib`: the least that a device must have
+        where the share of it follows from its memory."""
+        pool = room.view.index
+        shapes = self.shapes_in(pool)
+        if devices is not None or memory_mib:
+            shapes = partial(self._restricted, pool, devices, memory_mib, {})
         return Seater(room, shapes, self.world.gap, self.world.tries)
 
-    def _restricted(self, pool: int, devices: Bools, made: dict[int, Shape], role: int) -> Shape:
+    def memory_steps(self, pool: int) -> list[int]:
+        """What to ask of devices, step by step, to be given smaller shares of them: 0, then each size of memory in the
+        pool above the least."""
+        if not any(chain.role.request.gpu_memory_mib for chain in self.signature.chains):
+            return [0]
+        view = self.world.boards[pool].view
+        return [0, *np.unique(view.gpu_memory[view.gpu_model >= 0])[1:].tolist()]
+
+    def _restricted(
+        self, pool: int, devices: Bools | None, memory_mib: int, made: dict[int, Shape], role: int
+    ) -> Shape:
         if role not in made:
             shape = self.shape(pool, role)
-            share = np.where(devices, shape.share, NO_SHARE)
+            share = shape.share if devices is None else np.where(devices, shape.share, NO_SHARE)
+            if shape.request.gpu_memory_mib:
+                large = self.world.boards[pool].view.gpu_memory >= memory_mib
+                share = np.where(large, share, NO_SHARE)
             made[role] = replace(shape, share=share, key=self.world.next_shape_key())
         return made[role]
 

@@ -13,10 +13,11 @@ import numpy as np
 
 from optimus.decide.durations import elapsed_ms, end_ms, remaining_ms
 from optimus.decide.lines import line_up
+from optimus.decide.obeying import lawful_seats
 from optimus.decide.policies.columns import ElasticColumns
 from optimus.decide.policies.growth import speed_milli
 from optimus.decide.policies.policy import growth_keys
-from optimus.decide.quotas import breaks_rules, largest_amount, over_guarantee, over_limit
+from optimus.decide.quotas import largest_amount, over_guarantee, over_limit
 from optimus.decide.shares import Shares
 from optimus.decide.taking import Taker
 from optimus.decide.turns import RoundTurns
@@ -25,7 +26,7 @@ from optimus.model import gangs
 from optimus.model.gangs import Part
 from optimus.model.pools import HOST_LEVEL, NVLINK_LEVEL
 from optimus.model.queues import QueueState
-from optimus.model.reasons import Code, counted, reason
+from optimus.model.reasons import Code, Reason, counted, reason
 from optimus.model.workloads import Group, Topology
 from optimus.state.arrays import Bools, Ints
 from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
@@ -256,10 +257,10 @@ class Grower:
         board = world.boards[pool]
         room = board.starting if replacing else board.starting_beside(end_ms(world, row))
         within, near, devices = self._bounds(row, step, pool)
-        seating = ask.seater(room, devices).seat(step, within=within, near=near)
+        seating = lawful_seats(world, row, room, step, grows=True, within=within, near=near, devices=devices)
+        if isinstance(seating, Reason):
+            return False
         if seating is not None:
-            if breaks_rules(world, row, seating, grows=True) is not None:
-                return False
             if replacing:
                 world.grow(row, seating)
             else:

@@ -65,6 +65,7 @@ class RoomSearch:
         sides: Sequence[Side],
         *,
         within: Bools | None = None,
+        memory_mib: int = 0,
     ) -> None:
         self._world = world
         self._queue = int(world.columns.queue[row])
@@ -72,12 +73,12 @@ class RoomSearch:
         self._amount = amount
         self._room = room
         self._pool = room.view.index
-        self._seater = ask.seater(room)
+        self._seater = ask.seater(room, memory_mib=memory_mib)
         self._ask = ask
         self._within = within
         self._sides = sides
         self._single = (
-            ask.shape(self._pool, part.cells[0].role_index)
+            self._seater.shape_of(part.cells[0].role_index)
             if len(part.cells) == 1 and not part.parts and not part.topology.required and within is None
             else None
         )
