@@ -38,6 +38,8 @@ class Draft:
     kept_by: int = -1
     start: int | None = None
     """Number of the action that starts it."""
+    base: int = 1
+    """How many of the additions are what it starts with."""
     evicted: bool = False
     """Told to stop; it waits again only when its last replica has ended."""
     eviction: int = -1
@@ -50,7 +52,18 @@ class Draft:
 
     def growth(self) -> list[Addition]:
         """Seats beyond those it starts with."""
-        return self.additions[1:] if self.start is not None else list(self.additions)
+        return self.additions[self.base :] if self.start is not None else list(self.additions)
+
+    def split_base(self) -> None:
+        """One addition for each replica it starts with, so that any of them can be given up when it has grown."""
+        whole = self.additions[0]
+        parts = [
+            Addition(Seating(whole.seating.pool, [replica]), whole.promised, whole.action)
+            for seats in whole.seating.seats
+            for replica in seats.split()
+        ]
+        self.additions[:1] = parts
+        self.base = len(parts)
 
 
 class Script:

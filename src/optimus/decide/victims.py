@@ -254,14 +254,15 @@ def _patience_ms(world: World, cache: HoldingsCache, queue: int) -> int:
 def _whole_unit(world: World, holdings: Holdings, i: int, side: int, tier: int, steps: list[Unit]) -> Unit:
     """The workload without what its surplus steps, which go first, give back."""
     row = int(holdings.rows[i])
-    amount = holdings.amount[i]
-    places = None
+    amount, places = holdings.amount[i], None
     if steps:
         before = {slot for step in steps for slot in step.slots or ()}
+        undone = {id(step.fresh) for step in steps}
         amount = amount - sum(step.amount for step in steps)
         places = places_of(world, row, [slot for slot in world.slots_of(row) if slot not in before])
-        if world.is_new(row):
-            places = seating_places(world.drafts[row].additions[0].seating)
+        for addition in world.additions_of(row):
+            if id(addition) not in undone:
+                places.extend(seating_places(addition.seating))
     return Unit(
         row=row,
         slots=None,
@@ -285,7 +286,8 @@ def _surplus_units(
     only_growth = bool(holdings.fresh[i]) or holdings.kind[i] == NEVER_TAKEN
     cost = 0 if holdings.started[i] < 0 else world.spec(row).restart_cost_ms * 1000
     signature = world.signature(row)
-    any_order = signature.plain and not signature.can_break and useful is not None and not only_growth
+    only_growth &= not (holdings.fresh[i] and signature.any_will_do)
+    any_order = signature.any_will_do and useful is not None and not only_growth
 
     def undo(addition: Addition, before: tuple[Unit, ...]) -> Unit:
         amount, places = addition.seating.amount(), seating_places(addition.seating)
@@ -296,10 +298,10 @@ def _surplus_units(
         return Unit(row, slots, side, amount, priority, tier, cost, places, before)
 
     if any_order:  # any replica will do: those on nodes the asker can use first, growth of this plan before what runs
-        undone = [undo(addition, ()) for addition in growth]
+        undone = [undo(addition, ()) for addition in (draft.additions if holdings.fresh[i] and draft else growth)]
         units = undone + [stop([slot], ()) for slot in world.slots_of(row)]
         surplus = sum(len(unit.places) for unit in units) - signature.minimum_count
-        if surplus < sum(len(unit.places) for unit in undone):  # they replace what was lost
+        if not holdings.fresh[i] and surplus < sum(len(unit.places) for unit in undone):  # they replace what was lost
             yield from undone
             return
         units.sort(key=lambda unit: (not _is_useful(unit, useful), unit.fresh is None, -_last_ordinal(world, unit)))

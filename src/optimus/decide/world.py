@@ -202,6 +202,9 @@ class World:
 
     def add_growth(self, row: int, seating: Seating) -> None:
         """Take the room of one step of growth; `record_growth` puts all steps of a workload into one action."""
+        draft, signature = self.draft(row), self.signature(row)
+        if draft.start is not None and not draft.growth() and signature.any_will_do:
+            draft.split_base()
         self._add(row, seating, promised=False)
 
     def record_growth(self, row: int) -> None:

@@ -41,6 +41,8 @@ class Signature:
         """By role."""
         self.plain = len(self.chains) == 1 and not self.chains[0].groups
         """One role and no groups: counting replicas tells everything."""
+        self.any_will_do = self.plain and not any(c.role.sizes for c in self.chains)
+        """Above the minimum it can give up any replica."""
         self.can_break = any(c.role.sizes or c.groups for c in self.chains)
         """After a loss it may have a number of replicas, or a copy of a group, that is not allowed."""
 

@@ -34,6 +34,12 @@ class Seats:
     milli: list[int]
 
 
+    def split(self) -> list[Seats]:
+        """The same, one replica each."""
+        each = zip(self.ordinals, self.nodes, self.devices, self.milli, strict=True)
+        return [Seats(self.role_index, self.shape, [o], [n], [d], [m]) for o, n, d, m in each]
+
+
 @dataclass(slots=True)
 class Seating:
     """All seats of a gang or of a step of growth, inside one pool."""
