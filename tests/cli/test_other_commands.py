@@ -8,7 +8,7 @@ import pytest
 
 from optimus import __version__
 from optimus.decide import policies
-from optimus.model.reasons import Code
+from optimus.model.reasons import SENTENCES, Code
 from tests.cli.terminal import ROOT, on_terminal, optimus
 
 
@@ -57,9 +57,10 @@ def test_check_finds_all_errors_and_plays_nothing(tmp_path: Path) -> None:
     assert optimus("scenario", "check", right).code == 0
     bogus = tmp_path / "bogus.yaml"
     bogus.write_text("seed: 1\npolicy: defalt", encoding="utf-8")
-    assert f"{bogus}:2:9: policy: there is no policy 'defalt'; did you mean default?" in optimus(
-        "scenario", "check", bogus
-    ).out
+    assert (
+        f"{bogus}:2:9: policy: there is no policy 'defalt'; did you mean default?"
+        in optimus("scenario", "check", bogus).out
+    )
     told = optimus("scenario", "check", wrong, "-o", "json").json()
     assert told["ok"] is False and len(told["scenarios"][0]["errors"]) == 2
 
@@ -100,3 +101,9 @@ def test_any_scenario_can_be_watched(tmp_path: Path) -> None:
     ran = optimus("story", ROOT / "examples" / "03-scenario-elastic-and-reserved" / "story.yaml")
     assert ran.code == 0 and "llm" in ran.out
     assert optimus("story", tmp_path / "nowhere.yaml").code == 2
+
+
+def test_no_sentence_begins_with_its_own_code() -> None:
+    for code, sentence in SENTENCES.items():
+        first = sentence.removeprefix("being ").partition(" ")[0].lower()
+        assert first in ("queue", "namespace") or first[:5] != code.lower()[:5], f"{code}: {sentence}"

@@ -24,8 +24,8 @@ QUOTAS = [
     Fault(
         "limit-forgets-who-is-still-leaving",
         "decide/quotas.py",
-        "used = np.maximum(used, world.used_now[path, pool])",
-        "used = np.minimum(used, world.used_now[path, pool])",
+        "used = np.maximum(world.used_coming[path, pool], world.used_now[path, pool])",
+        "used = np.minimum(world.used_coming[path, pool], world.used_now[path, pool])",
         "what is leaving counts against a limit until it has left: min instead of max",
         "invariant 1",
     ),
@@ -56,7 +56,7 @@ QUOTAS = [
     Fault(
         "memory-shares-not-checked-again",
         "decide/quotas.py",
-        "return over_limit(world, queue, seating.pool, amount) or seats_over",
+        "return refusal or seats_over",
         "return seats_over",
         "a share that follows from device memory is measured where it lands",
         "invariant 1",

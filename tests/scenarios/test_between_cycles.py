@@ -185,7 +185,7 @@ def test_refused_for_good_is_stopped_with_its_reason() -> None:
         story.next()
         assert story.state("w") is ExpectedState.STOPPED
         reason = story.entry("w").reason
-        assert reason is not None and reason.text() == "waited longer than the 1m that queue q allows"
+        assert reason is not None and reason.text() == "did not start within the 1m that queue q allows"
 
 
 def test_counted_devices_are_reported_without_indices() -> None:

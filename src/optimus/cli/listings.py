@@ -42,14 +42,9 @@ def policies(output: FormatOption = Format.TABLE) -> None:
 
 def reasons(output: FormatOption = Format.TABLE) -> None:
     """List the reasons for which work waits or is stopped."""
-    from string import Formatter
+    from optimus.model.reasons import FACTS, SENTENCES
 
-    from optimus.model.reasons import SENTENCES
-
-    listed = [
-        ReasonListed(str(code), text, tuple(dict.fromkeys(name for _, name, _, _ in Formatter().parse(text) if name)))
-        for code, text in SENTENCES.items()
-    ]
+    listed = [ReasonListed(str(code), text, FACTS[code]) for code, text in SENTENCES.items()]
     if output in (Format.JSON, Format.YAML):
         dump(listed, output)
         return

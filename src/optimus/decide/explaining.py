@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 
 from optimus.decide.asks import Ask
@@ -16,7 +19,10 @@ from optimus.model.units import format_gpu, format_resource
 
 def why_never(world: World, ask: Ask, pool: int) -> Reason:
     """The minimum does not fit even into the empty pool: what is missing."""
-    name = world.boards[pool].view.pool.name
+    view = world.boards[pool].view
+    name = view.pool.name
+    if not view.usable.any():
+        return reason(Code.NO_USABLE_NODE, pool=name)
     level = _unknown_level(world, ask.minimum, pool)
     if level:
         return reason(Code.NO_SUCH_LEVEL, pool=name, level=level)
@@ -24,7 +30,7 @@ def why_never(world: World, ask: Ask, pool: int) -> Reason:
     for role in ask.signature.minimum:
         shape = ask.shape(pool, role)
         if not shape.matching.any():
-            if shape.request.gpu_count and not shape.whole and not world.boards[pool].view.assignable.any():
+            if shape.request.gpu_count and not shape.whole and not view.assignable.any():
                 return reason(Code.NO_SUCH_DEVICE, pool=name, asked="devices that can be shared")
             return reason(Code.NO_MATCHING_NODE, pool=name)
         if not shape.allowed.any():
@@ -35,14 +41,19 @@ def why_never(world: World, ask: Ask, pool: int) -> Reason:
             return reason(Code.NO_SUCH_DEVICE, pool=name, asked=asked)
         if not room.fits(shape).any():
             return reason(Code.NO_SUCH_DEVICE, pool=name, asked=f"{_described(world, shape)} on one node")
-    largest = max(ask.signature.minimum, key=lambda r: len(ask.signature.minimum[r]))
-    possible = int(room.fits(ask.shape(pool, largest)).sum())
-    needed = len(ask.signature.minimum[largest])
-    where = _tightest_rule(ask.minimum)
-    asked = f"{counted(needed, 'replica')} with {_described(world, ask.shape(pool, largest))}"
-    if where:
-        return reason(Code.NEVER_FITS, asked=f"{asked} in one {where}", pool=name, possible=f"{possible} in all")
-    return reason(Code.NEVER_FITS, asked=asked, pool=name, possible=possible)
+        if int(room.fits(shape).sum()) < len(ask.signature.minimum[role]):
+            asked = _replicas(world, shape, len(ask.signature.minimum[role]))
+            return reason(Code.NEVER_FITS, asked=asked, pool=name, possible=int(room.fits(shape).sum()))
+    crowd = _tightest(ask, pool, room)
+    if crowd is None:
+        largest = max(ask.signature.minimum, key=lambda r: len(ask.signature.minimum[r]))
+        asked = _replicas(world, ask.shape(pool, largest), len(ask.signature.minimum[largest]))
+        return reason(Code.NEVER_FITS, asked=f"{asked} beside its other roles", pool=name, possible="fewer")
+    shape = ask.shape(pool, crowd.role)
+    if crowd.level == NVLINK_LEVEL and not (view.assignable & shape.allowed).any():
+        return reason(Code.NO_SUCH_DEVICE, pool=name, asked="assignable devices, which a rule for nvlink needs")
+    asked = f"{_replicas(world, shape, crowd.needed)} in one {crowd.level}"
+    return reason(Code.NEVER_FITS, asked=asked, pool=name, possible=f"{crowd.best} there")
 
 
 def why_no_room(world: World, ask: Ask, pool: int, room: Room) -> Reason:
@@ -59,10 +70,12 @@ def why_no_room(world: World, ask: Ask, pool: int, room: Room) -> Reason:
             return reason(
                 Code.NO_ROOM_FOR_ALL, pool=name, possible=int(fits.sum()), needed=len(needed[role]), free=free
             )
-    rule = _rule(ask.minimum)
-    if rule is not None:
-        level, part = rule
-        return _domain_too_full(ask, pool, room, level, part)
+    crowd = _tightest(ask, pool, room)
+    if crowd is not None:
+        asked = counted(crowd.needed, "replica")
+        return reason(
+            Code.DOMAIN_TOO_FULL, asked=asked, level=crowd.level, domain=crowd.domain or "none", best=crowd.best
+        )
     role = max(needed, key=lambda r: len(needed[r]))
     shape = ask.shape(pool, role)
     total = sum(len(o) for o in needed.values())
@@ -96,25 +109,47 @@ def _no_node(world: World, shape: Shape, room: Room, pool: str) -> Reason:
     return reason(Code.NO_ROOM, pool=pool, asked=asked, best=f"{format_gpu(int(free.max(initial=0)))} of a GPU")
 
 
-def _domain_too_full(ask: Ask, pool: int, room: Room, level: str, part: Part) -> Reason:
-    view = room.view
+class _Crowd(NamedTuple):
+    """A part of a gang that must stay inside one domain, and the domain with the most room for it."""
+
+    level: str
+    role: int
+    needed: int
+    domain: str
+    best: int
+
+
+def _tightest(ask: Ask, pool: int, room: Room) -> _Crowd | None:
+    """The outermost required level that leaves too little room; if each by itself would do, the innermost."""
+    crowd, known = None, set[str]()
+    for level, part in _rules(ask.minimum):
+        if level in known:  # copies ask for the same
+            continue
+        known.add(level)
+        crowd = _crowd(ask, pool, room, level, part)
+        if crowd.best < crowd.needed:
+            return crowd
+    return None if crowd is None else crowd._replace(best=crowd.needed - 1)
+
+
+def _crowd(ask: Ask, pool: int, room: Room, level: str, part: Part) -> _Crowd:
     needed: dict[int, int] = {}
     for cell in part.all_cells():
         needed[cell.role_index] = needed.get(cell.role_index, 0) + len(cell.ordinals)
     role = max(needed, key=lambda r: needed[r])
     fits = room.fits(ask.shape(pool, role))
     where = HOST_LEVEL if level == NVLINK_LEVEL else level
-    domains = view.levels[where]
+    domains = room.view.levels[where]
     inside = domains >= 0
     if not inside.any():
-        return reason(Code.DOMAIN_TOO_FULL, asked=counted(needed[role], "replica"), level=level, domain="none", best=0)
+        return _Crowd(level, role, needed[role], "", 0)
     sums = np.bincount(domains[inside], weights=fits[inside]).astype(np.int64)
     best = int(sums.argmax())
-    room_for = min(int(sums[best]), needed[role] - 1) if level == NVLINK_LEVEL else int(sums[best])
-    names = view.domain_names[where]
-    return reason(
-        Code.DOMAIN_TOO_FULL, asked=counted(needed[role], "replica"), level=level, domain=names[best], best=room_for
-    )
+    return _Crowd(level, role, needed[role], room.view.domain_names[where][best], int(sums[best]))
+
+
+def _replicas(world: World, shape: Shape, number: int) -> str:
+    return f"{counted(number, 'replica')} with {_described(world, shape)}"
 
 
 def _described(world: World, shape: Shape) -> str:
@@ -147,16 +182,12 @@ def _free(world: World, shape: Shape, room: Room) -> str:
     return f"{format_resource(resource, total)} {resource}"
 
 
-def _rule(part: Part) -> tuple[str, Part] | None:
-    """The first required level, outermost first, and the part it binds."""
+def _rules(part: Part) -> Iterator[tuple[str, Part]]:
+    """Every required level, outermost first, and the part it binds."""
     if part.topology.required:
-        return part.topology.required, part
-    return next((found for inner in part.parts if (found := _rule(inner)) is not None), None)
-
-
-def _tightest_rule(part: Part) -> str:
-    rule = _rule(part)
-    return rule[0] if rule else ""
+        yield part.topology.required, part
+    for inner in part.parts:
+        yield from _rules(inner)
 
 
 def _unknown_level(world: World, part: Part, pool: int) -> str:

@@ -7,9 +7,9 @@ import numpy as np
 from optimus.decide.durations import elapsed_ms
 from optimus.decide.placement.seating import Seating
 from optimus.decide.world import MINIMUM_KEPT, NEVER_TAKEN, World
-from optimus.model.queues import QueueState, WaitAction
+from optimus.model.queues import GPU, QueueState, WaitAction
 from optimus.model.reasons import Code, Reason, reason
-from optimus.model.units import format_duration_ms, format_gpu, format_moment_ms, format_resource
+from optimus.model.units import format_duration_ms, format_moment_ms
 from optimus.model.workloads import Workload, WorkloadClass
 from optimus.state.arrays import Bools, Ints
 from optimus.state.resources import GPU_COLUMN
@@ -67,13 +67,13 @@ def _policy_refusal(world: World, row: int, queue: int, workload_class: Workload
     entry = world.tree.queues[queue]
     policy = entry.policy
     if policy.allowed_classes and workload_class not in policy.allowed_classes:
-        return reason(Code.CLASS_NOT_ALLOWED, queue=entry.name, workload_class=workload_class.value)
+        return reason(Code.CLASS_NOT_ALLOWED, queue=entry.name, asked=workload_class.value)
     if policy.max_gpu_milli_per_workload is not None:
         ask = world.ask(row)
         asked = min((int(ask.least_amount(p)[GPU_COLUMN]) for p in ask.pools), default=0)
         if asked > policy.max_gpu_milli_per_workload:
-            allowed = format_gpu(policy.max_gpu_milli_per_workload)
-            return reason(Code.TOO_LARGE_FOR_QUEUE, asked=format_gpu(asked), queue=entry.name, allowed=allowed)
+            allowed = policy.max_gpu_milli_per_workload
+            return reason(Code.TOO_LARGE_FOR_QUEUE, asked=asked, resource=GPU, queue=entry.name, allowed=allowed)
     return None
 
 
@@ -84,32 +84,36 @@ def largest_amount(world: World, row: int) -> int | None:
     return min((rule for rule in rules if rule is not None), default=None)
 
 
-def over_limit(world: World, queue: int, pool: int, amount: Ints, *, now: bool = True) -> Reason | None:
-    """The first queue, from the workload's own upwards, whose limit the amount would break.
-
-    What is leaving still counts until it has left (`now`); a promise counts only what will be there."""
+def over_limit(world: World, queue: int, pool: int, amount: Ints, *, found: bool = False) -> Reason | None:
+    """The first queue, from the workload's own upwards, whose limit the amount would break; what is leaving still
+    counts until it has left. `found`: the amount is that of seats that were found; on other devices it may be less."""
     if not world.tree.limited[queue]:
         return None
     path = world.tree.paths[queue]
     limit = world.tree.limit[path, pool]
     asked = amount > 0
-    used = world.used_coming[path, pool]
-    if now:
-        used = np.maximum(used, world.used_now[path, pool])
+    used = np.maximum(world.used_coming[path, pool], world.used_now[path, pool])
     broken = (used + amount > limit) & asked
     if not broken.any():
         return None
+    alone = (amount > limit) & asked
+    if alone.any() and not found:
+        level, resource, facts = _first(world, path, pool, alone, amount)
+        return reason(Code.ABOVE_LIMIT, limit=int(limit[level, resource]), **facts)
+    level, resource, facts = _first(world, path, pool, broken, amount)
+    return reason(Code.OVER_LIMIT, limit=int(limit[level, resource]), used=int(used[level, resource]), **facts)
+
+
+def _first(world: World, path: Ints, pool: int, broken: Bools, amount: Ints) -> tuple[int, int, dict[str, str | int]]:
+    """Level and resource of the first rule that is broken, nearest queue first, and what every refusal says of it."""
     level, resource = (int(x) for x in np.argwhere(broken)[0])
-    name = world.snapshot.resources.names[resource]
-    return reason(
-        Code.OVER_LIMIT,
-        queue=world.tree.queues[path[level]].name,
-        pool=world.boards[pool].view.pool.name,
-        resource=name,
-        limit=format_resource(name, int(limit[level, resource])),
-        used=format_resource(name, int(used[level, resource])),
-        asked=format_resource(name, int(amount[resource])),
-    )
+    facts: dict[str, str | int] = {
+        "queue": world.tree.queues[path[level]].name,
+        "pool": world.boards[pool].view.pool.name,
+        "resource": world.snapshot.resources.names[resource],
+        "asked": int(amount[resource]),
+    }
+    return level, resource, facts
 
 
 def limits_allow_now(world: World, queue: int, pool: int, amount: Ints) -> bool:
@@ -131,17 +135,9 @@ def over_guarantee(world: World, queue: int, pool: int, amount: Ints) -> Reason 
     broken = (used + amount > guarantee) & binding
     if not broken.any():
         return None
-    level, resource = (int(x) for x in np.argwhere(broken)[0])
-    name = world.snapshot.resources.names[resource]
-    return reason(
-        Code.GUARANTEE_FULL,
-        queue=world.tree.queues[path[level]].name,
-        pool=world.boards[pool].view.pool.name,
-        resource=name,
-        guarantee=format_resource(name, int(guarantee[level, resource])),
-        used=format_resource(name, int(used[level, resource])),
-        asked=format_resource(name, int(amount[resource])),
-    )
+    level, resource, facts = _first(world, path, pool, broken, amount)
+    named, taken = int(guarantee[level, resource]), int(used[level, resource])
+    return reason(Code.GUARANTEE_FULL, guarantee=named, used=taken, **facts)
 
 
 def bound_columns(world: World, queue: int, pool: int, amount: Ints) -> Bools:
@@ -161,7 +157,8 @@ def breaks_rules(world: World, row: int, seating: Seating, *, grows: bool) -> Re
     if not any(seats.shape.request.gpu_memory_mib for seats in seating.seats):
         return None
     queue, amount = int(world.columns.queue[row]), seating.amount()
-    return over_limit(world, queue, seating.pool, amount) or seats_over_guarantee(world, row, seating, grows=grows)
+    refusal = over_limit(world, queue, seating.pool, amount, found=True)
+    return refusal or seats_over_guarantee(world, row, seating, grows=grows)
 
 
 def seats_over_guarantee(world: World, row: int, seating: Seating, *, grows: bool) -> Reason | None:

@@ -8,10 +8,14 @@ Must not: be extended with free text elsewhere. A new "no" is a new line here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from string import Formatter
 
 from msgspec import Struct
+
+from optimus.model.queues import CPU, GPU, MEMORY
+from optimus.model.units import format_resource
 
 Fact = int | str
 
@@ -25,7 +29,9 @@ class Code(StrEnum):
     NO_SUCH_POOL = "NoSuchPool"
     CLASS_NOT_ALLOWED = "ClassNotAllowed"
     TOO_LARGE_FOR_QUEUE = "TooLargeForQueue"
+    ABOVE_LIMIT = "AboveLimit"
     NO_SUCH_DEVICE = "NoSuchDevice"
+    NO_USABLE_NODE = "NoUsableNode"
     NO_MATCHING_NODE = "NoMatchingNode"
     NO_SUCH_LEVEL = "NoSuchLevel"
     NEVER_FITS = "NeverFits"
@@ -42,6 +48,7 @@ class Code(StrEnum):
     NO_ROOM_FOR_ALL = "NoRoomForAll"
     INTERFERENCE = "Interference"
     RESERVED = "Reserved"
+    FASTER_LATER = "FasterLater"
     RESERVED_FOR_OTHER = "ReservedForOther"
     WAITING_FOR_ROOM = "WaitingForRoom"
     STOPPING = "Stopping"
@@ -69,9 +76,11 @@ SENTENCES: dict[Code, str] = {
     Code.QUEUE_INVALID: "queue {queue} cannot be used: {problem}",
     Code.NAMESPACE_NOT_ALLOWED: "namespace {namespace} may not use queue {queue}",
     Code.NO_SUCH_POOL: "there is no node pool {pool}",
-    Code.CLASS_NOT_ALLOWED: "queue {queue} does not take {workload_class} work",
-    Code.TOO_LARGE_FOR_QUEUE: "asks for {asked} GPUs; queue {queue} allows {allowed} per workload",
+    Code.CLASS_NOT_ALLOWED: "queue {queue} does not take {asked} work",
+    Code.TOO_LARGE_FOR_QUEUE: "asks for {asked} {resource}; queue {queue} allows {allowed} per workload",
+    Code.ABOVE_LIMIT: "asks for {asked} {resource}; queue {queue} may have {limit} in pool {pool}",
     Code.NO_SUCH_DEVICE: "no node of pool {pool} has {asked}",
+    Code.NO_USABLE_NODE: "pool {pool} has no usable node",
     Code.NO_MATCHING_NODE: "no usable node of pool {pool} matches the node selector and tolerations",
     Code.NO_SUCH_LEVEL: "pool {pool} has no topology level {level}",
     Code.NEVER_FITS: "needs {asked}; pool {pool} can hold {possible} even when empty",
@@ -79,22 +88,24 @@ SENTENCES: dict[Code, str] = {
     Code.OVER_LIMIT: "queue {queue} is at its limit of {limit} {resource} in pool {pool}: {used} in use, {asked} asked",
     Code.GUARANTEE_FULL: "not preemptible, and queue {queue} has a guarantee of {guarantee} {resource} in pool {pool}: "
     "{used} taken by work that cannot be preempted, {asked} asked",
-    Code.WAITED_TOO_LONG: "waited longer than the {allowed} that queue {queue} allows",
-    Code.SUSPENDED: "suspended by its owner",
+    Code.WAITED_TOO_LONG: "did not start within the {allowed} that queue {queue} allows",
+    Code.SUSPENDED: "paused by its owner",
     Code.NO_ROOM: "no node of pool {pool} has {asked} free; best has {best}",
-    Code.FRAGMENTED: "fragmentation: {free} free in pool {pool}, but {asked} are needed on one node; best has {best}",
+    Code.FRAGMENTED: "{free} free in pool {pool}, but {asked} are needed on one node; best has {best} (fragmentation)",
     Code.DOMAIN_TOO_FULL: "needs {asked} inside one {level}; best is {domain} with room for {best}",
     Code.NO_ROOM_FOR_ALL: "pool {pool} has room for {possible} of {needed} replicas; {free} free",
     Code.INTERFERENCE: "no shared device of pool {pool} would stay below {bound} predicted activity",
-    Code.RESERVED: "reserved to start at about {at}; until then {why}",
+    Code.RESERVED: "a start at about {at} is reserved, behind {workloads}; until then {why}",
+    Code.FASTER_LATER: "could start in pool {slower} now, but ends sooner in pool {pool}, where a start at about {at} is "
+    "reserved, behind {workloads}",
     Code.RESERVED_FOR_OTHER: "would delay {workload}, for which room is reserved at about {at}",
     Code.WAITING_FOR_ROOM: "room is held for it; waiting for {workloads} to leave",
-    Code.STOPPING: "being stopped; it will wait again when its last replica has ended",
+    Code.STOPPING: "leaving its room; it will wait again when its last replica has ended",
     Code.BACKING_OFF: "its last start failed ({failure}); next try at {at}",
     Code.NOT_REACHED: "not looked at in this cycle: the work budget was used up by workloads ahead of it",
     Code.RECLAIMED: "taken back for {beneficiary} of queue {queue}, which is inside its {entitlement}",
     Code.PREEMPTED: "gave way to {beneficiary} of higher priority {priority} in the same queue",
-    Code.MOVED: "moved so that {beneficiary} can start; it continues elsewhere",
+    Code.MOVED: "made room so that {beneficiary} can start; it continues elsewhere",
     Code.SHRUNK: "gave {replicas} above its minimum to {beneficiary}",
     Code.ODD_SIZE: "gave up {replicas}: their number was not an allowed size",
     Code.ABOVE_MAXIMUM: "gave up {replicas}: its maximum is smaller now",
@@ -106,11 +117,16 @@ SENTENCES: dict[Code, str] = {
     Code.HOLD_EXPIRED: "its place was held for {held} and not taken",
     Code.ROOM_LOST: "a part of the room held for it is gone",
 }
+"""The names in braces are the facts. Beside a `resource`, whole numbers are amounts in its unit (GPU and CPU in
+thousandths, memory in MiB, the rest in pieces)."""
 
-_FACTS: dict[Code, frozenset[str]] = {
-    code: frozenset(name for _, name, _, _ in Formatter().parse(sentence) if name)
+FACTS: dict[Code, tuple[str, ...]] = {
+    code: tuple(dict.fromkeys(name for _, name, _, _ in Formatter().parse(sentence) if name))
     for code, sentence in SENTENCES.items()
 }
+"""In the order of the sentence."""
+_NAMES = {code: frozenset(names) for code, names in FACTS.items()}
+_NOUNS = {GPU: "GPU", CPU: "CPU"}
 
 
 class Reason(Struct, frozen=True):
@@ -118,7 +134,26 @@ class Reason(Struct, frozen=True):
     facts: dict[str, Fact] = {}
 
     def text(self) -> str:
-        return SENTENCES[self.code].format_map(self.facts)
+        sentence, resource = SENTENCES[self.code], self.facts.get("resource")
+        if not isinstance(resource, str):
+            return sentence.format_map(self.facts)
+        told = {name: format_resource(resource, f) if isinstance(f, int) else f for name, f in self.facts.items()}
+        names = FACTS[self.code]
+        told["resource"] = _noun(resource, told[names[names.index("resource") - 1]])
+        return sentence.format_map(told)
+
+
+def _noun(resource: str, number: str) -> str:
+    """What stands behind a number: `GPUs`, `of memory`, `fpga`."""
+    if resource == MEMORY:
+        return "of memory"
+    return counted(number, _NOUNS[resource]).partition(" ")[2] if resource in _NOUNS else resource
+
+
+def named(names: Sequence[str], most: int = 3) -> str:
+    """`a`, `a, b`, `a, b, c and 4 more`; `others` for nobody in particular."""
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "others"
 
 
 def counted(number: int | str, noun: str) -> str:
@@ -128,6 +163,6 @@ def counted(number: int | str, noun: str) -> str:
 
 def reason(code: Code, **facts: Fact) -> Reason:
     """Build a reason; a missing or surplus fact is a programming error and is said at once."""
-    if facts.keys() != _FACTS[code]:
-        raise TypeError(f"{code} takes the facts {sorted(_FACTS[code])}, got {sorted(facts)}")
+    if facts.keys() != _NAMES[code]:
+        raise TypeError(f"{code} takes the facts {sorted(FACTS[code])}, got {sorted(facts)}")
     return Reason(code, facts)
