@@ -171,8 +171,8 @@ CYCLE = [
     Fault(
         "nothing-is-taken-back",
         "decide/allocating.py",
-        "if any(self.taker.take_back(row, pool) for pool in open_pools):",
-        "if any(self.taker.take_back(row, pool) for pool in open_pools[1:]):",
+        "if any(self.taker.take_back(row, pool) for pool in hurried):",
+        "if any(self.taker.take_back(row, pool) for pool in hurried[1:]):",
         "nobody waits inside its guarantee",
         "invariant 5",
     ),
@@ -239,6 +239,22 @@ CYCLE = [
         "in ask.memory_steps(room.view.index)[:1]:",
         "what fits capacity and quota on some device is not refused",
         "devices/the-faster-device-is-too-much-for-the-quota.yaml",
+    ),
+    Fault(
+        "waits-for-a-guess",
+        "decide/allocating.py",
+        "return opening if self.reserver.is_sure(opening) else None",
+        "return opening",
+        "work waits by choice only for ends that are known",
+        "waiting/any-pool-does-not-wait-for-work-that-overran.yaml",
+    ),
+    Fault(
+        "slow-devices-taken-back-while-waiting-for-fast-ones",
+        "decide/allocating.py",
+        "if any(self.taker.take_back(row, pool) for pool in hurried):",
+        "if any(self.taker.take_back(row, pool) for pool in open_pools):",
+        "what it leaves to others stays with them",
+        "waiting/who-waits-for-fast-devices-does-not-take-slow-ones-back.yaml",
     ),
     Fault(
         "an-overrun-estimate-slides",

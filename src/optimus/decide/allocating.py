@@ -16,20 +16,20 @@ from dataclasses import dataclass, field
 
 from optimus.decide.asks import Ask
 from optimus.decide.boards import Board
-from optimus.decide.durations import end_ms, remaining_ms
+from optimus.decide.durations import end_ms, is_known, remaining_ms
 from optimus.decide.entitlements import is_guaranteed
 from optimus.decide.explaining import why_never, why_no_room
 from optimus.decide.obeying import lawful_seats
 from optimus.decide.placement.rooms import Room
 from optimus.decide.placement.seating import Seating
 from optimus.decide.quotas import over_guarantee, over_limit
-from optimus.decide.reserving import Opening, Reserver, finish_ms
+from optimus.decide.reserving import Opening, Reserver, finish_ms, slowest_percent
 from optimus.decide.shares import Shares, share_when_asking
 from optimus.decide.taking import Taker
 from optimus.decide.turns import Turns
 from optimus.decide.world import World
 from optimus.model.plans import Reservation
-from optimus.model.reasons import Code, Reason, reason
+from optimus.model.reasons import Code, Reason, named, reason
 from optimus.model.units import format_moment_ms
 from optimus.state.arrays import Ints
 
@@ -106,31 +106,52 @@ class Allocator:
                 refusals[pool] = refusal
                 continue
             open_pools.append(pool)
-            refusal = self._start(row, ask, pool)
-            if refusal is None:
+            found = self._seats(row, ask, pool)
+            if isinstance(found, Seating):
+                later = self._ends_sooner(row, ask, refusals, slowest_percent(found))
+                if later is not None:
+                    names = {"slower": world.pool_name(pool), "pool": world.pool_name(later.pool)}
+                    return reason(Code.FASTER_LATER, **names, **self._reserve(row, later))
+                world.start(row, found)
                 return None
-            refusals[pool] = refusal
-        if any(self.taker.take_back(row, pool) for pool in open_pools):
+            refusals[pool] = found
+        hurried = [p for p in open_pools if self._ends_sooner(row, ask, refusals, ask.speed_percent(p)) is None]
+        if any(self.taker.take_back(row, pool) for pool in hurried):
             return None
-        if any(self.taker.consolidate(row, pool) for pool in open_pools if _lacks_room(refusals[pool])):
+        if any(self.taker.consolidate(row, pool) for pool in hurried if _lacks_room(refusals[pool])):
             return None
-        opening = self._first_opening(row, ask, [pool for pool in open_pools if _lacks_room(refusals[pool])])
+        opening = self._first_opening(row, ask, refusals)
         if opening is not None:
-            return self._reserve(row, opening, refusals[opening.pool])
+            return reason(Code.RESERVED, why=refusals[opening.pool].text(), **self._reserve(row, opening))
         return self._refuse(key, refusals[pools[0]])
 
-    def _first_opening(self, row: int, ask: Ask, pools: list[int]) -> Opening | None:
-        """Where it can start first, or end first if the choice of pools is ours; else the first listed."""
-        openings = [opening for pool in pools if (opening := self._opening(row, ask, pool)) is not None]
-        run_ms = remaining_ms(self.world, row)
+    def _ends_sooner(self, row: int, ask: Ask, refusals: dict[int, Reason], speed_percent: int) -> Opening | None:
+        """With `any`: a time in a faster pool that is worth waiting for, because it ends sooner there than it would if
+        it started now at this speed. Only known run times count: nobody leaves room alone for a guess."""
+        world = self.world
+        faster = {p: why for p, why in refusals.items() if ask.any_pool and ask.speed_percent(p) > speed_percent}
+        if not faster or not is_known(world, row):
+            return None
+        opening, run_ms = self._first_opening(row, ask, faster), remaining_ms(world, row)
+        if opening is None or opening.finish_ms(run_ms) >= finish_ms(world.now_ms, run_ms, speed_percent):
+            return None
+        return opening if self.reserver.is_sure(opening) else None
+
+    def _first_opening(self, row: int, ask: Ask, refusals: dict[int, Reason]) -> Opening | None:
+        """Of the pools that only lack room: where it can start first, or end first if the choice is ours; else the
+        first listed."""
+        lacking = [pool for pool, why in refusals.items() if _lacks_room(why)]
+        openings = [opening for pool in lacking if (opening := self._opening(row, ask, pool)) is not None]
         if ask.any_pool:
-            return min(openings, key=lambda o: (finish_ms(o.at_ms, run_ms, o.seating), o.at_ms), default=None)
+            run_ms = remaining_ms(self.world, row)
+            return min(openings, key=lambda o: (o.finish_ms(run_ms), o.at_ms), default=None)
         return min(openings, key=lambda o: o.at_ms, default=None)
 
-    def _reserve(self, row: int, opening: Opening, why: Reason) -> Reason:
-        at = format_moment_ms(opening.at_ms, self.world.now_ms)
+    def _reserve(self, row: int, opening: Opening) -> dict[str, str]:
+        """Reserve, and say when and behind whom."""
+        behind = named(self.reserver.behind(opening))
         self.waiting.reservations.append(self.reserver.reserve(row, opening))
-        return reason(Code.RESERVED, at=at, why=why.text())
+        return {"at": format_moment_ms(opening.at_ms, self.world.now_ms), "workloads": behind}
 
     def _refuse(self, key: tuple[object, ...], why: Reason) -> Reason:
         self._refused[key] = ((self.world.script.departures, len(self.waiting.reservations)), why)
@@ -142,8 +163,8 @@ class Allocator:
         queue = int(self.world.columns.queue[row])
         return over_guarantee(self.world, queue, pool, self.world.fixed_amount(row, pool))
 
-    def _start(self, row: int, ask: Ask, pool: int) -> Reason | None:
-        """Start in idle room of this pool, or say why not."""
+    def _seats(self, row: int, ask: Ask, pool: int) -> Seating | Reason:
+        """Idle room in this pool to start in, or why there is none."""
         world = self.world
         queue = int(world.columns.queue[row])
         amount = ask.least_amount(pool)
@@ -157,10 +178,7 @@ class Allocator:
             if room is not board.starting and ask.seater(board.starting).seat(ask.minimum) is not None:
                 return self._why_beside(row, ask, board)
             return why_no_room(world, ask, pool, board.starting)
-        if not isinstance(found, Seating):
-            return found
-        world.start(row, found)
-        return None
+        return found
 
     def _why_beside(self, row: int, ask: Ask, board: Board) -> Reason:
         """Which reservation is in the way: the first that refuses it even alone."""

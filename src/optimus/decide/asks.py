@@ -132,7 +132,7 @@ class Ask:
         for name in self.workload.pools:
             if name == ANY_POOL:
                 everything = [p for p in names.values() if p not in chosen]
-                everything.sort(key=lambda p: (-self._speed(p), p))
+                everything.sort(key=lambda p: (-self.speed_percent(p), p))
                 chosen.extend(everything)
             elif name in names:
                 if names[name] not in chosen:
@@ -141,6 +141,7 @@ class Ask:
                 unknown = unknown or name
         return chosen, unknown
 
-    def _speed(self, pool: int) -> int:
+    def speed_percent(self, pool: int) -> int:
+        """Of the slowest role on the best device for it in the pool."""
         roles = range(len(self.signature.chains))
         return min((int(self.shape(pool, r).speed_percent.max(initial=0)) for r in roles), default=0)

@@ -22,6 +22,11 @@ def elapsed_ms(world: World, row: int) -> int:
     return elapsed
 
 
+def is_known(world: World, row: int) -> bool:
+    """Whether its run time was declared or predicted, and it has not outlived it."""
+    return int(world.columns.expected[row]) > elapsed_ms(world, row)
+
+
 def remaining_ms(world: World, row: int) -> int:
     """Cautious estimate of the run time still to come; at least a millisecond."""
     elapsed = elapsed_ms(world, row)

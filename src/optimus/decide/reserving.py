@@ -17,7 +17,7 @@ import numpy as np
 
 from optimus.decide.asks import Ask
 from optimus.decide.boards import Board, Ledger, Shadow
-from optimus.decide.durations import end_ms, remaining_ms
+from optimus.decide.durations import end_ms, is_known, remaining_ms
 from optimus.decide.placement.seating import Seating
 from optimus.decide.world import World
 from optimus.model.plans import Reservation
@@ -108,6 +108,9 @@ class Opening:
     def pool(self) -> int:
         return self.seating.pool
 
+    def finish_ms(self, run_ms: int) -> int:
+        return finish_ms(self.at_ms, run_ms, slowest_percent(self.seating))
+
 
 class Reserver:
     """Finds openings and reserves them. What was found holds as long as the pool does not change."""
@@ -151,6 +154,15 @@ class Reserver:
         found += [(s.row, s.seating.nodes()) for s in board.shadows if s.end_ms == opening.at_ms]
         near = {row for row, places in found if places & nodes} or {row for row, _ in found}
         return sorted(self._world.spec(row).id for row in near)
+
+    def is_sure(self, opening: Opening) -> bool:
+        """Whether everything that has to end on its nodes by then has a known run time."""
+        board = self._world.boards[opening.pool]
+        releases, nodes = self._of(board), opening.seating.nodes()
+        gone = (releases.ends <= opening.at_ms) & np.isin(releases.nodes, sorted(nodes))
+        rows = set(releases.rows[gone].tolist())
+        rows |= {s.row for s in board.shadows if s.end_ms <= opening.at_ms and s.seating.nodes() & nodes}
+        return all(is_known(self._world, row) for row in rows)
 
     def _of(self, board: Board) -> Releases:
         pool = board.view.index
@@ -204,10 +216,14 @@ class Reserver:
         return used
 
 
-def finish_ms(opening_ms: int, run_ms: int, seating: Seating) -> int:
-    """When a run of this length (at speed 100 %) that begins then ends on these seats: the slowest one decides."""
-    speed = min(int(seats.shape.speed_percent[node]) for seats in seating.seats for node in seats.nodes)
-    return opening_ms - (-run_ms * 100 // max(speed, 1))
+def finish_ms(start_ms: int, run_ms: int, speed_percent: int) -> int:
+    """When a run that takes so long at speed 100 % ends at this speed."""
+    return start_ms - (-run_ms * 100 // max(speed_percent, 1))
+
+
+def slowest_percent(seating: Seating) -> int:
+    """The speed of a gang: that of its slowest seat."""
+    return min(int(seats.shape.speed_percent[node]) for seats in seating.seats for node in seats.nodes)
 
 
 def _occupy(ledger: Ledger, seating: Seating) -> None:

@@ -191,7 +191,7 @@ class World:
 
     def start(self, row: int, seating: Seating) -> None:
         addition = self._add(row, seating, promised=False)
-        action = Start(self.spec(row).id, self._pool_name(seating), self.placements(row, seating))
+        action = Start(self.spec(row).id, self.pool_name(seating.pool), self.placements(row, seating))
         addition.action = self.draft(row).start = self.script.add(action)
         queue, priority = int(self.columns.queue[row]), int(self.columns.priority[row])
         self.lowest_started[queue] = min(priority, self.lowest_started.get(queue, priority))
@@ -220,7 +220,7 @@ class World:
     def promise(self, row: int, seating: Seating, until_ms: int, waits_for: list[str]) -> None:
         addition = self._add(row, seating, promised=True)
         placements = self.placements(row, seating)
-        action = Hold(self.spec(row).id, self._pool_name(seating), placements, until_ms, tuple(waits_for))
+        action = Hold(self.spec(row).id, self.pool_name(seating.pool), placements, until_ms, tuple(waits_for))
         addition.action = self.script.add(action)
 
     def keep_promise(self, row: int, slots: list[int], *, grows: bool) -> None:
@@ -230,7 +230,7 @@ class World:
         for slot in slots:
             self._change_slot(slot, 1, now=True, coming=False)
         placements = tuple(self.slot_placement(slot, roles[int(self.slots.role[slot])].role.name) for slot in slots)
-        pool = self.boards[self.pool_of_slot(slots[0])].view.pool.name
+        pool = self.pool_name(self.pool_of_slot(slots[0]))
         workload = self.spec(row).id
         draft.kept_by = self.script.add(Grow(workload, placements) if grows else Start(workload, pool, placements))
         draft.kept = list(slots)
@@ -340,6 +340,9 @@ class World:
                 found.add(row)
         return sorted(self.spec(row).id for row in found)
 
+    def pool_name(self, pool: int) -> str:
+        return self.boards[pool].view.pool.name
+
     def pool_of_slot(self, slot: int) -> int:
         return int(self.snapshot.node_pool[self.slots.node[slot]])
 
@@ -400,9 +403,6 @@ class World:
             self.used_coming[path, seating.pool] += amount
             if now:
                 self.used_now[path, seating.pool] += amount
-
-    def _pool_name(self, seating: Seating) -> str:
-        return self.boards[seating.pool].view.pool.name
 
     def _outlasted(self, board: Board, row: int) -> list[Ledger]:
         if not board.shadows:

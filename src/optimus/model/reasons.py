@@ -96,8 +96,8 @@ SENTENCES: dict[Code, str] = {
     Code.NO_ROOM_FOR_ALL: "pool {pool} has room for {possible} of {needed} replicas; {free} free",
     Code.INTERFERENCE: "no shared device of pool {pool} would stay below {bound} predicted activity",
     Code.RESERVED: "a start at about {at} is reserved, behind {workloads}; until then {why}",
-    Code.FASTER_LATER: "could start in pool {slower} now, but ends sooner in pool {pool}, where a start at about {at} is "
-    "reserved, behind {workloads}",
+    Code.FASTER_LATER: "could start in pool {slower} now, but ends sooner in pool {pool}, where a start at about {at} "
+    "is reserved, behind {workloads}",
     Code.RESERVED_FOR_OTHER: "would delay {workload}, for which room is reserved at about {at}",
     Code.WAITING_FOR_ROOM: "room is held for it; waiting for {workloads} to leave",
     Code.STOPPING: "leaving its room; it will wait again when its last replica has ended",

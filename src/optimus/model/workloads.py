@@ -118,7 +118,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     """None means the default of the class."""
     preemptible: Preemptible = Preemptible.DEFAULT
     pools: tuple[str, ...] = (ANY_POOL,)
-    """In order of preference; `any` stands for all pools, by speed and then by name."""
+    """In order of preference; `any` stands for all pools, where it is expected to finish first."""
     node_selector: tuple[tuple[str, str], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     checkpoint: Checkpoint | None = None

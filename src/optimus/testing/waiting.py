@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from optimus.model.plans import Reservation
 from optimus.model.queues import QueueState, WaitAction
 from optimus.model.workloads import ANY_POOL, Preemptible, Workload
 from optimus.testing.amounts import Amount, plus, replica_amount, shares_on
@@ -46,6 +47,23 @@ def listed_pools(ledger: Ledger, workload: Workload) -> list[str]:
         for each in sorted(ledger.pools) if name == ANY_POOL else [name]:
             if each in ledger.pools and each not in found:
                 found.append(each)
+    return found
+
+
+def waits_for_speed(ledger: Ledger, workload: Workload, reservation: Reservation | None, pool: str) -> bool:
+    """Whether it may leave this pool alone: it runs in any pool, and has a time on faster devices in another."""
+    if reservation is None or ANY_POOL not in workload.pools:
+        return False
+    there, here = _speeds(ledger, workload, reservation.pool), _speeds(ledger, workload, pool)
+    return bool(there and here) and max(there) > min(here)
+
+
+def _speeds(ledger: Ledger, workload: Workload, pool: str) -> set[int]:
+    found = set()
+    for request in (line.role.request for line in lines(workload.gang).values()):
+        speeds = {m.model: m.speed_percent for m in request.models}
+        models = {device.model for node in ledger.nodes_of(pool) for device in node.devices}
+        found |= {speeds[model] for model in models if model in speeds}
     return found
 
 

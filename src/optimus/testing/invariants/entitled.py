@@ -34,6 +34,7 @@ from optimus.testing.waiting import (
     listed_pools,
     quota_allows,
     standing_refusal,
+    waits_for_speed,
 )
 
 MOST_VICTIMS = 8
@@ -53,6 +54,7 @@ def nobody_waits_inside_guarantee(cycle: Cycle) -> list[str]:
     tree = Tree(ledger.queues)
     use = queue_use(ledger, tree, COMING)
     touched = {action.workload for action in cycle.plan.actions}
+    times = {reservation.workload: reservation for reservation in cycle.plan.reservations}
     reserved = {reservation.pool for reservation in cycle.plan.reservations}
     found = []
     for wait in cycle.plan.waiting:
@@ -65,6 +67,8 @@ def nobody_waits_inside_guarantee(cycle: Cycle) -> list[str]:
             amount = costliest_amount(ledger, record.spec, pool)
             if pool in reserved and not inside_guarantees(tree, use, record.spec.queue, TOP, pool, amount):
                 continue  # a reservation yields only to work that is inside its guarantee up to the top
+            if waits_for_speed(ledger, record.spec, times.get(wait.workload), pool):
+                continue
             found += _could_have(cycle, tree, use, record.spec, pool, amount, touched, wait.reason.code)
     return found
 

@@ -2,7 +2,8 @@
 workloads get the same answers in any order of submission.
 
 Checked for more than the head: when a complete plan leaves a workload waiting although the room that the plan itself
-leaves is enough for it, and no reservation of another stands in its way, something was refused for nothing.
+leaves is enough for it, and no reservation of another stands in its way, something was refused for nothing; unless it
+waits by choice, for a time on faster devices.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from optimus.testing.drawing import Draw
 from optimus.testing.queue_paths import Tree
 from optimus.testing.seats import fits, is_counted
 from optimus.testing.spaces import Spaces, starting_spaces
-from optimus.testing.waiting import listed_pools, quota_allows, standing_refusal
+from optimus.testing.waiting import listed_pools, quota_allows, standing_refusal, waits_for_speed
 from optimus.testing.worlds import World
 
 RESERVED = (Code.RESERVED, Code.RESERVED_FOR_OTHER)
@@ -33,6 +34,7 @@ def never_refused(cycle: Cycle) -> list[str]:
     tree = Tree(cycle.after.queues)
     touched = {action.workload for action in cycle.plan.actions}
     reserved = {reservation.pool for reservation in cycle.plan.reservations}
+    times = {reservation.workload: reservation for reservation in cycle.plan.reservations}
     rooms: dict[str, Spaces] = {}
     found = []
     for wait in cycle.plan.waiting:
@@ -45,6 +47,8 @@ def never_refused(cycle: Cycle) -> list[str]:
         for pool in listed_pools(cycle.after, record.spec):
             room = rooms.get(pool) or rooms.setdefault(pool, starting_spaces(cycle.after, pool))
             if pool in reserved or not (is_counted(record.spec) or alone):
+                continue
+            if waits_for_speed(cycle.after, record.spec, times.get(wait.workload), pool):
                 continue
             if fits(record.spec, cycle.after.pools[pool], room) and quota_allows(cycle.after, tree, record.spec, pool):
                 found.append(
