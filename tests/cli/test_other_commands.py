@@ -18,7 +18,9 @@ def test_version() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["scenario", "run"], ["scenario", "check"], ["policies"], ["reasons"], ["story"]], ids=" ".join
+    "command",
+    [[], ["scenario", "run"], ["scenario", "check"], ["policies"], ["reasons"], ["replay"], ["story"]],
+    ids=" ".join,
 )
 def test_every_command_has_help_with_an_example(command: list[str]) -> None:
     ran = optimus(*command, "--help")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from optimus.cli.showing import Format, FormatOption, Printer, console, dump, example
+from optimus.cli.showing import Format, FormatOption, Printer, dump, example, tracked
 
 if TYPE_CHECKING:
     from optimus.cli.scenario_checks import Checked
@@ -24,8 +23,10 @@ app = typer.Typer(
 )
 Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Scenario files; of a folder, all in it.")]
 Together = Annotated[bool, typer.Option("--together", help="All files describe one world.")]
-PATIENCE_SECONDS = 1.0
-"""Without a word; then a progress bar appears."""
+JournalFolder = Annotated[
+    Path | None,
+    typer.Option("--journal", metavar="DIR", help="Record every cycle there; `optimus replay DIR` reads it."),
+]
 
 World = tuple[Path, ...]
 """Files that are read together."""
@@ -33,13 +34,18 @@ Result = TypeVar("Result")
 
 
 @app.command(epilog=example("optimus scenario run examples/01-scenario-lend-and-take-back/story.yaml"))
-def run(file: Files, output: FormatOption = Format.TABLE, together: Together = False) -> None:
+def run(
+    file: Files, output: FormatOption = Format.TABLE, together: Together = False, journal: JournalFolder = None
+) -> None:
     """Play scenario files with the scheduler's real decision code.
 
     One file is told as a story, of several there is a line each (-o wide tells them all).
     Fails (1) if an expectation does not hold or a file has errors that it does not announce.
     """
-    outcomes = list(_each(_worlds(file, together), play_world))
+    worlds = _worlds(file, together)
+    if journal is not None:
+        _demand_new_folder(journal, worlds)
+    outcomes = list(_each(worlds, lambda files: play_world(files, journal)))
     if output in (Format.JSON, Format.YAML):
         from optimus.drivers.sim.outcome import Outcomes
 
@@ -63,15 +69,18 @@ def check(file: Files, output: FormatOption = Format.TABLE, together: Together =
         raise typer.Exit(1)
 
 
-def play_world(files: World) -> Outcome:
+def play_world(files: World, journal: Path | None = None) -> Outcome:
     """Whatever goes wrong is in the outcome, so that the next world is played too."""
     from optimus.drivers.sim.outcome import Outcome
     from optimus.drivers.sim.playing import load_story, play
+    from optimus.engine.journal import JournalError
 
     names = tuple(map(str, files))
     loaded = load_story(*files)
     try:
-        return play(loaded, files=names)
+        return play(loaded, files=names, journal=journal)
+    except JournalError as error:
+        crash = str(error)
     except Exception as error:  # one broken story must not hide the others
         if os.environ.get("OPTIMUS_DEBUG"):
             raise
@@ -89,6 +98,18 @@ def play_world(files: World) -> Outcome:
         errors=loaded.errors,
         set_aside=loaded.set_aside,
     )
+
+
+def _demand_new_folder(journal: Path, worlds: Sequence[World]) -> None:
+    wrong = ""
+    if len(worlds) != 1:
+        wrong = f"a journal records one scenario, these are {len(worlds)}; with --together they are one world"
+    elif journal.is_file():
+        wrong = f"{journal}: is a file; a journal is a folder"
+    elif journal.is_dir() and any(journal.glob("*.journal")):
+        wrong = f"{journal}: already holds a journal; name a new folder"
+    if wrong:
+        raise typer.BadParameter(wrong, param_hint="--journal")
 
 
 def _worlds(files: Sequence[Path], together: bool) -> list[World]:
@@ -111,23 +132,5 @@ def _worlds(files: Sequence[Path], together: bool) -> list[World]:
 
 
 def _each(worlds: Sequence[World], do: Callable[[World], Result]) -> Iterator[Result]:
-    """One after the other; a progress bar on a terminal if it takes longer than a second."""
-    if len(worlds) < 2 or not (errors := console(stderr=True)).is_terminal:
-        yield from map(do, worlds)
-        return
-    from rich.progress import Progress
-
-    progress = Progress(console=errors, transient=True)
-    task = progress.add_task("scenarios", total=len(worlds))
-    begun, shown = time.monotonic(), False
-    try:
-        for world in worlds:
-            if not shown and time.monotonic() - begun > PATIENCE_SECONDS:
-                progress.start()
-                shown = True
-            progress.update(task, description=world[-1].name)
-            yield do(world)
-            progress.advance(task)
-    finally:
-        if shown:
-            progress.stop()
+    """One after the other."""
+    yield from map(do, tracked(worlds, len(worlds), "scenarios", lambda world: world[-1].name))

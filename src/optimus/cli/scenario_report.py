@@ -101,6 +101,13 @@ def _print_cycles(printer: Printer, cycles: Sequence[CycleTold], *, wide: bool) 
     _print_quiet(printer, quiet)
 
 
+def print_cycle(printer: Printer, cycle: CycleTold, note: str = "") -> None:
+    """One cycle by itself, with the reason of everybody who waits."""
+    lines = list(_lines(cycle, {}, wide=True))
+    widths = [max((len(line[i]) for line in lines), default=0) for i in (0, 2)]
+    _print_cycle(printer, cycle, lines, (widths[0], min(widths[1], WIDEST_NAME)), note)
+
+
 def cycle_lines(cycle: CycleTold, known: dict[str, str]) -> list[tuple[Text, Text, Text]]:
     """Verb, whom, what; `known` is what those that wait were told after the cycle before."""
     return [_styled(line) for line in _lines(cycle, known, wide=False)]
@@ -111,10 +118,10 @@ def _styled(line: Told) -> tuple[Text, Text, Text]:
     return Text(verb, style=style), Text(whom, style="bold"), Text(text)
 
 
-def _print_cycle(printer: Printer, cycle: CycleTold, lines: list[Told], widths: Sequence[int]) -> None:
+def _print_cycle(printer: Printer, cycle: CycleTold, lines: list[Told], widths: Sequence[int], note: str = "") -> None:
     printer.line()
     head = Text(f"cycle {cycle.number}", style="bold") + Text(f"  {cycle.clock}", style="bold cyan")
-    printer.columns([(head, Text(cycle.note.strip(), style="italic"))])
+    printer.columns([(head, Text(note or cycle.note.strip(), style="italic"))])
     if not lines:
         printer.line(Text("  nothing to do", style="dim"))
     printer.columns([_styled(line) for line in lines], indent=2, least=widths)

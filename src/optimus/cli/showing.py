@@ -9,10 +9,11 @@ Into a pipe or a file nothing is coloured, wrapped or cut: one line stays one li
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import zip_longest
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -20,6 +21,9 @@ from rich.text import Text
 
 NARROWEST = 24
 GAP = 2
+PATIENCE_SECONDS = 1.0
+"""Without a word; then a progress bar appears."""
+Item = TypeVar("Item")
 
 
 class Format(StrEnum):
@@ -60,6 +64,29 @@ def dump(record: Any, form: Format) -> None:
     import yaml
 
     typer.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=120), nl=False)
+
+
+def tracked(items: Iterable[Item], total: int, what: str, name: Callable[[Item], str]) -> Iterator[Item]:
+    """The items one by one; on a terminal a progress bar appears if it takes longer than a second."""
+    if total < 2 or not (errors := console(stderr=True)).is_terminal:
+        yield from items
+        return
+    from rich.progress import Progress
+
+    progress = Progress(console=errors, transient=True)
+    task = progress.add_task(what, total=total)
+    begun, shown = time.monotonic(), False
+    try:
+        for item in items:
+            if not shown and time.monotonic() - begun > PATIENCE_SECONDS:
+                progress.start()
+                shown = True
+            progress.update(task, description=name(item))
+            yield item
+            progress.advance(task)
+    finally:
+        if shown:
+            progress.stop()
 
 
 class Printer:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import msgspec
 import numpy as np
 
 from optimus.decide.cycle import decide
 from optimus.decide.packing import Room, idle_by_model, learn, usual_mix
 from optimus.decide.policies import Policy
-from optimus.engine.journal import JournalError, JournalWriter
+from optimus.engine.journal import Cycle, JournalError, JournalWriter
 from optimus.engine.policy_loading import load
 from optimus.model.observations import Observation, TablesRefreshed
 from optimus.model.packing import PackingTables
@@ -65,10 +66,8 @@ class Engine:
 
     def step(self, observations: Sequence[Observation], now_ms: int) -> Plan:
         """Apply what was seen, decide, and count the plan as done."""
-        self.problems = []
+        self.observe(observations, now_ms)
         taken = list(observations)
-        for observation in observations:
-            self.problems.extend(self.state.apply(observation, now_ms))
         if self._learns and self._tables_are_stale():
             refreshed = TablesRefreshed(self.learn(now_ms))
             self.state.apply(refreshed, now_ms)
@@ -78,6 +77,12 @@ class Engine:
         if self._journal is not None:
             self._record(tuple(taken), now_ms, plan)
         return plan
+
+    def observe(self, observations: Sequence[Observation], now_ms: int) -> None:
+        """Apply what was seen; `problems` tells what could not be used."""
+        self.problems = []
+        for observation in observations:
+            self.problems.extend(self.state.apply(observation, now_ms))
 
     def decide(self, now_ms: int) -> Plan:
         """What would be done now; changes nothing."""
@@ -139,13 +144,38 @@ class ReplayEngine:
         self.engine = Engine(policy=policy or "default", learns=False)
 
     def restore(self, state: bytes) -> None:
-        self.engine.restore(state)
+        try:
+            self.engine.restore(state)
+        except (msgspec.MsgspecError, LookupError, ValueError) as error:
+            message = f"the recorded state cannot be restored: {error}; replay it with the version that wrote it"
+            raise JournalError(message) from error
+
+    def judge(self, cycle: Cycle) -> Plan:
+        """What would have been decided in the recorded situation; then go on from what was really done."""
+        plan = self.look(cycle)
+        self.engine.state.assume(cycle.plan, cycle.now_ms)
+        return plan
+
+    def look(self, cycle: Cycle) -> Plan:
+        """What would have been decided in the recorded situation, which is left as it was then."""
+        self._take_over(cycle.budget, cycle.policy, cycle.seed)
+        self.engine.observe(cycle.observations, cycle.now_ms)
+        return self.engine.decide(cycle.now_ms)
+
+    def follow(self, cycle: Cycle) -> None:
+        """Go on as it was recorded, without deciding again."""
+        self.engine.observe(cycle.observations, cycle.now_ms)
+        self.engine.state.snapshot(cycle.now_ms)  # past use is counted when one is taken
+        self.engine.state.assume(cycle.plan, cycle.now_ms)
 
     def step(
         self, observations: tuple[Observation, ...], now_ms: int, *, budget: Budget, policy: str, seed: int
     ) -> Plan:
+        self._take_over(budget, policy, seed)
+        return self.engine.step(observations, now_ms)
+
+    def _take_over(self, budget: Budget, policy: str, seed: int) -> None:
         if self._policy is None and policy != self.engine.policy_reference:
             self.engine.policy = load(policy)
             self.engine.policy_reference = policy
         self.engine.budget, self.engine.seed = budget, seed
-        return self.engine.step(observations, now_ms)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from optimus.engine.journal_difference import difference
 from optimus.engine.journal_reading import Journal
@@ -28,6 +28,9 @@ class Replayable(Protocol):
         """One cycle: take the observations, decide, assume the plan, return it."""
 
 
+Engine = TypeVar("Engine", bound=Replayable)
+
+
 class Replayed(NamedTuple):
     cycle: Cycle
     """As recorded."""
@@ -44,9 +47,15 @@ def stop_at_damage(flaw: Flaw) -> None:
         raise JournalError(f"{flaw}; pass on_flaw to go on with the next segment")
 
 
+def go_on(engine: Replayable, cycle: Cycle) -> Plan:
+    """Decide again and go on from what was decided now."""
+    return engine.step(cycle.observations, cycle.now_ms, budget=cycle.budget, policy=cycle.policy, seed=cycle.seed)
+
+
 def replay(
     folder: Path,
-    make_engine: Callable[[], Replayable],
+    make_engine: Callable[[], Engine],
+    decide: Callable[[Engine, Cycle], Plan] = go_on,
     *,
     from_sequence: int = 0,
     restore_each_keyframe: bool = True,
@@ -56,8 +65,11 @@ def replay(
 
     `restore_each_keyframe=False` restores only where the recorded engine itself started anew (a start, a gap, a flaw),
     which also proves that stepping leads to the states the keyframes hold.
+
+    `decide` takes a cycle and returns the plan to compare. Under another policy the facts no longer follow from the
+    plans; then it should go on from the recorded plan (`ReplayEngine.judge`).
     """
-    engine: Replayable | None = None
+    engine: Engine | None = None
     continues = False
     for record in Journal(folder).read(from_sequence):
         if isinstance(record, Flaw):
@@ -70,9 +82,7 @@ def replay(
                 engine = engine or make_engine()
                 engine.restore(bytes(record.state))
         elif engine is not None:
-            plan = engine.step(
-                record.observations, record.now_ms, budget=record.budget, policy=record.policy, seed=record.seed
-            )
+            plan = decide(engine, record)
             if record.sequence >= from_sequence:
                 text = difference(record.plan, plan)
                 yield Replayed(record, plan, not text, text)

@@ -29,19 +29,18 @@ from optimus.drivers.sim.outcome import (
     Happened,
     Outcome,
     QueueTold,
-    ReservationTold,
-    WaitTold,
     Why,
     WorkloadTold,
     clock_of,
 )
 from optimus.drivers.sim.stage import Stage
-from optimus.drivers.sim.telling import tell_actions, tell_events, tell_facts, tell_replica
+from optimus.drivers.sim.telling import tell_cycle, tell_events, tell_facts, tell_replica, tell_reservation
 from optimus.engine.engine import Engine
+from optimus.engine.journal import JournalError, JournalSettings, JournalWriter
 from optimus.engine.policy_loading import PolicyError
 from optimus.engine.policy_loading import load as load_policy
 from optimus.model.observations import Observation
-from optimus.model.plans import Plan, Reservation
+from optimus.model.plans import Plan
 from optimus.model.queues import Quota
 
 
@@ -57,15 +56,30 @@ class Moment(Struct, frozen=True, kw_only=True):
 class Play:
     """Iterate to play on, cycle by cycle; `outcome` tells how it stands."""
 
-    def __init__(self, scenario: Scenario, *, folder: Path | None = None) -> None:
-        """`folder`: where a policy file that the scenario names is looked for first. Raises `PolicyError`."""
+    def __init__(self, scenario: Scenario, *, folder: Path | None = None, journal: Path | None = None) -> None:
+        """`folder`: where a policy file that the scenario names is looked for first. Raises `PolicyError`.
+
+        `journal`: a folder in which every cycle is recorded. Raises `JournalError` when it cannot be, now or later."""
         self.scenario = scenario
         self.engine = Engine(
             policy=_policy_reference(scenario.policy, folder),
             settings=scenario.settings,
             budget=scenario.budget,
             seed=scenario.seed,
+            on_notice=_refuse,
         )
+        self.journal: JournalWriter | None = None
+        if journal is not None:
+            keep_all = JournalSettings(keep_bytes=None)
+            self.journal = JournalWriter(
+                journal,
+                dump=self.engine.dump,
+                policy=self.engine.policy_reference,
+                seed=scenario.seed,
+                settings=keep_all,
+                on_notice=_refuse,
+            )
+            self.engine.keep_journal(self.journal, scenario.start_ms)
         self.stage = Stage(scenario.between, scenario.start_ms)
         self.checker = Checker(self.stage.book)
         self.told: list[CycleTold] = []
@@ -73,9 +87,13 @@ class Play:
 
     def __iter__(self) -> Iterator[Moment]:
         waiting_facts = self.stage.open(self.scenario.opening)
-        for cycle in self.scenario.cycles:
-            yield self._play(cycle, waiting_facts)
-            waiting_facts = []
+        try:
+            for cycle in self.scenario.cycles:
+                yield self._play(cycle, waiting_facts)
+                waiting_facts = []
+        finally:
+            if self.journal is not None:
+                self.journal.close()
         if self.plan is not None:
             self.checker.check(self.scenario.expect, self.plan, len(self.told))
 
@@ -86,18 +104,15 @@ class Play:
         events = (*tell_facts(facts), *tell_events(cycle.events, stage.book))
         facts = [*waiting_facts, *facts, *stage.happen(cycle.events)]
         self.plan = plan = self.engine.step(facts, cycle.at_ms)
-        told = CycleTold(
-            number=cycle.number,
-            clock=self._clock(cycle.at_ms),
-            at_ms=cycle.at_ms,
-            note=cycle.note,
+        told = tell_cycle(
+            cycle.number,
+            cycle.at_ms,
+            plan,
+            stage.book,
+            self._clock,
             events=events,
-            actions=tell_actions(plan, stage.book),
-            waiting=self._waiting(plan),
-            conditions=plan.conditions,
-            problems=tuple(map(str, self.engine.problems)),
-            complete=plan.complete,
-            unreached=plan.unreached,
+            problems=self.engine.problems,
+            note=cycle.note,
         )
         self.told.append(told)
         stage.take_up(plan, cycle.failing_starts)
@@ -137,7 +152,7 @@ class Play:
             replicas=tuple(map(tell_replica, placed)),
             reason=Why.of(entry.reason),
             cause=Why.of(entry.cause),
-            reservation=self._reservation(entry.reservation),
+            reservation=tell_reservation(entry.reservation, self._clock),
             started=entry.cycles("started"),
             grown=entry.cycles("grown"),
             shrunk=entry.cycles("shrunk"),
@@ -177,27 +192,13 @@ class Play:
                     demand=share.demand if share else 0,
                 )
 
-    def _waiting(self, plan: Plan) -> tuple[WaitTold, ...]:
-        reservations = {reservation.workload: reservation for reservation in plan.reservations}
-        return tuple(
-            WaitTold(workload=wait.workload, reason=why, reservation=self._reservation(reservations.get(wait.workload)))
-            for wait in plan.waiting
-            if (why := Why.of(wait.reason)) is not None
-        )
-
-    def _reservation(self, reservation: Reservation | None) -> ReservationTold | None:
-        if reservation is None:
-            return None
-        clock = self._clock(reservation.at_ms)
-        return ReservationTold(pool=reservation.pool, clock=clock, at_ms=reservation.at_ms, nodes=reservation.nodes)
-
     def _clock(self, at_ms: int) -> str:
         return clock_of(at_ms, self.scenario.start_ms)
 
 
-def play(loaded: Loaded, *, files: tuple[str, ...] = ()) -> Outcome:
+def play(loaded: Loaded, *, files: tuple[str, ...] = (), journal: Path | None = None) -> Outcome:
     """Play everything that is right in the files."""
-    performance = Play(loaded.scenario, folder=Path(files[-1]).parent if files else None)
+    performance = Play(loaded.scenario, folder=Path(files[-1]).parent if files else None, journal=journal)
     for _ in performance:
         pass
     return performance.outcome(loaded, files)
@@ -228,3 +229,8 @@ def _policy_reference(policy: str, folder: Path | None) -> str:
     if folder is not None and colon and path.endswith(".py") and (folder / path).is_file():
         return f"{folder / path}:{name}"
     return policy or DEFAULT.name
+
+
+def _refuse(notice: str) -> None:
+    """A scheduler goes on without its journal; a story that was to leave one has failed."""
+    raise JournalError(notice)

@@ -7,10 +7,10 @@ Must not: change the book.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from optimus.drivers.sim.book import Book, Entry, Key, Replica
-from optimus.drivers.sim.outcome import ActionTold, Line, ReplicaTold, Why
+from optimus.drivers.sim.outcome import ActionTold, CycleTold, Line, ReplicaTold, ReservationTold, WaitTold, Why
 from optimus.drivers.sim.wording import (
     count,
     describe_gang,
@@ -24,7 +24,7 @@ from optimus.drivers.sim.wording import (
 from optimus.model import observations as seen
 from optimus.model.nodes import Node
 from optimus.model.observations import Observation, Outcome
-from optimus.model.plans import Action, Drop, Evict, Grow, Hold, Placement, Plan, Reject, Shrink, Start
+from optimus.model.plans import Action, Drop, Evict, Grow, Hold, Placement, Plan, Reject, Reservation, Shrink, Start
 from optimus.model.queues import Queue, QueueState
 from optimus.model.reasons import Reason
 from optimus.model.slots import Phase
@@ -89,6 +89,49 @@ def tell_actions(plan: Plan, book: Book) -> tuple[ActionTold, ...]:
         _tell_action(action, book.entries[action.workload], promised.get(action.workload, ()))
         for action in plan.actions
         if not (isinstance(action, Hold) and action.workload in moving)  # said with the move
+    )
+
+
+def tell_cycle(
+    number: int,
+    at_ms: int,
+    plan: Plan,
+    book: Book,
+    clock: Callable[[int], str],
+    *,
+    events: Iterable[Line] = (),
+    problems: Iterable[object] = (),
+    note: str = "",
+) -> CycleTold:
+    """Must be called before the plan is taken up, like `tell_actions`."""
+    return CycleTold(
+        number=number,
+        clock=clock(at_ms),
+        at_ms=at_ms,
+        note=note,
+        events=tuple(events),
+        actions=tell_actions(plan, book),
+        waiting=_tell_waiting(plan, clock),
+        conditions=plan.conditions,
+        problems=tuple(map(str, problems)),
+        complete=plan.complete,
+        unreached=plan.unreached,
+    )
+
+
+def tell_reservation(reservation: Reservation | None, clock: Callable[[int], str]) -> ReservationTold | None:
+    if reservation is None:
+        return None
+    at_ms = reservation.at_ms
+    return ReservationTold(pool=reservation.pool, clock=clock(at_ms), at_ms=at_ms, nodes=reservation.nodes)
+
+
+def _tell_waiting(plan: Plan, clock: Callable[[int], str]) -> tuple[WaitTold, ...]:
+    reserved = {reservation.workload: reservation for reservation in plan.reservations}
+    return tuple(
+        WaitTold(workload=wait.workload, reason=why, reservation=tell_reservation(reserved.get(wait.workload), clock))
+        for wait in plan.waiting
+        if (why := Why.of(wait.reason)) is not None
     )
 
 
