@@ -27,14 +27,17 @@ FEW = 4
 class Ledger:
     scalars: Ints
     gpus: Ints
+    activity: Ints
+    """Predicted load by device; the opposite of room."""
 
     def copy(self) -> Ledger:
-        return Ledger(self.scalars.copy(), self.gpus.copy())
+        return Ledger(self.scalars.copy(), self.gpus.copy(), self.activity.copy())
 
-    def take(self, node: int, scalars: Ints, devices: tuple[int, ...], milli: int) -> None:
+    def take(self, node: int, scalars: Ints, devices: tuple[int, ...], milli: int, activity_milli: int) -> None:
         self.scalars[node] -= scalars
         for device in devices:
             self.gpus[node, device] -= milli
+            self.activity[node, device] += activity_milli
 
 
 @dataclass(slots=True, eq=False)
@@ -57,17 +60,21 @@ class Board:
         self.view = view
         self._score = score
         width = view.capacity_gpus.shape[1]
-        self.now = Ledger(snapshot.now_scalars[view.rows], snapshot.now_gpus[view.rows, :width])
-        self.coming = Ledger(snapshot.coming_scalars[view.rows], snapshot.coming_gpus[view.rows, :width])
-        self.activity: Ints = snapshot.activity[view.rows, :width]
+        rows = view.rows
+        self.now = Ledger(
+            snapshot.now_scalars[rows], snapshot.now_gpus[rows, :width], snapshot.now_activity[rows, :width]
+        )
+        self.coming = Ledger(
+            snapshot.coming_scalars[rows], snapshot.coming_gpus[rows, :width], snapshot.coming_activity[rows, :width]
+        )
         self.calm = bool((self.now.gpus == self.coming.gpus).all() and (self.now.scalars == self.coming.scalars).all())
         """Nothing is leaving and nothing is promised: one ledger does for now and coming."""
         if self.calm:
             self.coming = self.now
-            self.starting = self.promising = Room(view, self.now.scalars, self.now.gpus, self.activity, score)
+            self.starting = self.promising = self._room_of(self.now)
         else:
             self.starting = self.combined(self.now, self.coming)
-            self.promising = Room(view, self.coming.scalars, self.coming.gpus, self.activity, score)
+            self.promising = self._room_of(self.coming)
         self.shadows: list[Shadow] = []
         self._beside: dict[tuple[int, ...], Room] = {}
         """Room for starts that must not touch some of the reservations, by their numbers."""
@@ -78,7 +85,7 @@ class Board:
     def empty(self) -> Room:
         """The pool without any work of ours."""
         if self._empty is None:
-            quiet = np.zeros_like(self.activity)
+            quiet = np.zeros_like(self.now.activity)
             self._empty = Room(self.view, self.view.capacity_scalars, self.view.capacity_gpus, quiet, self._score)
         return self._empty
 
@@ -126,7 +133,7 @@ class Board:
             if len(seats.nodes) <= FEW:
                 for node, devices, milli in zip(seats.nodes, seats.devices, seats.milli, strict=True):
                     for ledger in ledgers:
-                        ledger.take(node, scalars, devices, sign * milli)
+                        ledger.take(node, scalars, devices, sign * milli, sign * seats.shape.activity_milli)
                 continue
             nodes = np.array(seats.nodes, dtype=np.int64)
             owners = np.repeat(nodes, seats.shape.gpu_count)
@@ -136,6 +143,8 @@ class Board:
                 np.subtract.at(ledger.scalars, nodes, scalars)
                 if seats.shape.gpu_count:
                     np.subtract.at(ledger.gpus, (owners, devices_of_all), milli_of_all)
+                if seats.shape.activity_milli:
+                    np.add.at(ledger.activity, (owners, devices_of_all), sign * seats.shape.activity_milli)
         self._settle(sorted(seating.nodes()))
 
     def change_slot(
@@ -144,6 +153,7 @@ class Board:
         scalars: Ints,
         devices: tuple[int, ...],
         milli: int,
+        activity_milli: int,
         *,
         now: bool,
         coming: bool,
@@ -151,7 +161,7 @@ class Board:
     ) -> None:
         """The same for one slot of the snapshot."""
         for ledger in self._ledgers(now=now, coming=coming, shadows=shadows):
-            ledger.take(node, scalars, devices, milli)
+            ledger.take(node, scalars, devices, milli, activity_milli)
         self._settle([node])
 
     def _ledgers(self, *, now: bool, coming: bool, shadows: list[Ledger]) -> list[Ledger]:
@@ -165,7 +175,7 @@ class Board:
         self.calm = False
         self.coming = self.now.copy()
         self.starting = self.combined(self.now, self.coming)
-        self.promising = Room(self.view, self.coming.scalars, self.coming.gpus, self.activity, self._score)
+        self.promising = self._room_of(self.coming)
         self._beside.clear()
 
     def _settle(self, nodes: list[int]) -> None:
@@ -175,20 +185,26 @@ class Board:
         if self.calm and not self._beside:
             return
         at = np.array(nodes, dtype=np.int64)
-        low = np.minimum(self.now.scalars[at], self.coming.scalars[at])
-        low_gpus = np.minimum(self.now.gpus[at], self.coming.gpus[at])
         if not self.calm:
-            self.starting.scalars[at] = low
-            self.starting.gpus[at] = low_gpus
+            _bring_in_line(self.starting, at, [self.now, self.coming])
             self.promising.touched(nodes)
         for numbers, room in self._beside.items():
-            shadows = [self.shadows[i].ledger for i in numbers]
-            room.scalars[at] = np.minimum.reduce([low, *(shadow.scalars[at] for shadow in shadows)])
-            room.gpus[at] = np.minimum.reduce([low_gpus, *(shadow.gpus[at] for shadow in shadows)])
+            _bring_in_line(room, at, [self.now, self.coming, *(self.shadows[i].ledger for i in numbers)])
             room.touched(nodes)
+
+    def _room_of(self, ledger: Ledger) -> Room:
+        """A room that is the ledger itself."""
+        return Room(self.view, ledger.scalars, ledger.gpus, ledger.activity, self._score)
 
     def combined(self, *ledgers: Ledger) -> Room:
         """Room that is free in all of these ledgers."""
         scalars = np.minimum.reduce([ledger.scalars for ledger in ledgers])
         gpus = np.minimum.reduce([ledger.gpus for ledger in ledgers])
-        return Room(self.view, scalars, gpus, self.activity, self._score)
+        activity = np.maximum.reduce([ledger.activity for ledger in ledgers])
+        return Room(self.view, scalars, gpus, activity, self._score)
+
+
+def _bring_in_line(room: Room, at: Ints, ledgers: list[Ledger]) -> None:
+    room.scalars[at] = np.minimum.reduce([ledger.scalars[at] for ledger in ledgers])
+    room.gpus[at] = np.minimum.reduce([ledger.gpus[at] for ledger in ledgers])
+    room.activity[at] = np.maximum.reduce([ledger.activity[at] for ledger in ledgers])

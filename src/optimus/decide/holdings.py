@@ -167,14 +167,12 @@ def _costs(world: World, rows: Ints, amount: Ints) -> Ints:
 def places_of(world: World, row: int, slots: list[int] | None = None) -> list[Place]:
     """What comes free when these slots stop (all of the workload's when none are given)."""
     draft = world.drafts.get(row)
-    chains = world.signature(row).chains
     places = []
     for slot in world.slots_of(row) if slots is None else slots:
         node = int(world.node_index[world.slots.node[slot]])
         amount = world.slots.amount[slot]
-        activity = chains[int(world.slots.role[slot])].role.request.activity_milli
         devices = world.snapshot.slots.devices[slot]
-        places.append(Place(node, amount[1:], devices, int(world.slots.milli[slot]), activity))
+        places.append(Place(node, amount[1:], devices, int(world.slots.milli[slot]), world.activity_of_slot(slot)))
     if slots is None and draft is not None:
         for addition in draft.additions:
             places.extend(seating_places(addition.seating))

@@ -271,6 +271,7 @@ class RoomSearch:
                         scalars[i] += place.scalars
                         for device in place.devices:
                             gpus[i, device] += place.milli
+                            activity[i, device] -= place.activity_milli
                 changed.append(i)
             if not changed:
                 break
@@ -292,14 +293,15 @@ class RoomSearch:
         kept = list(asked)
         for unit in reversed(asked[:-1]):
             rest = [u for u in kept if u is not unit]
-            scalars, gpus = self._room.scalars[at].copy(), self._room.gpus[at].copy()
+            scalars, gpus, activity = self._room.scalars[at], self._room.gpus[at], self._room.activity[at]
             for each in rest:
                 for place in each.places:
                     if place.node == node:
                         scalars[0] += place.scalars
                         for device in place.devices:
                             gpus[0, device] += place.milli
-            if int(count_fits(self._single, scalars, gpus, self._room.activity[at], at)[0]) > before:
+                            activity[0, device] -= place.activity_milli
+            if int(count_fits(self._single, scalars, gpus, activity, at)[0]) > before:
                 kept = rest
         return kept
 

@@ -286,12 +286,12 @@ class Taker:
             (world.grow if grows else world.start)(row, seating)
             return
         if not names:
-            names = world.leaving_from(seating.pool, seating.nodes())
+            names = list(world.leaving_from(seating.pool, seating.nodes()))
         world.promise(row, seating, world.now_ms + grace_ms + world.settings.hold_ms, names)
 
     def _hand_over(self, victim: int, row: int, entitled: Entitlement | None) -> None:
-        """Whoever left in this plan for a workload that now gives way itself, left for the new asker. The cause stays as
-        it was where the new asker could not have asked."""
+        """Whoever left in this plan for a workload that now gives way itself, left for the new asker. The cause stays
+        as it was where the new asker could not have asked."""
         script, old, new = self.world.script, self.world.spec(victim).id, self.world.spec(row).id
         for number, action in script.numbered():
             if isinstance(action, Evict) and action.beneficiary == old:

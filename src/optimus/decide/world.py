@@ -295,8 +295,7 @@ class World:
         if not draft.evicted:
             self.requeued.append(row)
         spec = self.spec(row)
-        grace = spec.checkpoint.grace_ms if spec.checkpoint else 0
-        draft.eviction = self.script.add(Evict(spec.id, cause, grace, beneficiary, moved, final))
+        draft.eviction = self.script.add(Evict(spec.id, cause, spec.grace_ms, beneficiary, moved, final))
 
     def shrink(self, row: int, slots: list[int], cause: Reason, beneficiary: str = "") -> None:
         fixed = self._fixed_part(row)
@@ -329,16 +328,19 @@ class World:
         self.ended.add(row)
         self.script.add(Reject(self.spec(row).id, cause))
 
-    def leaving_from(self, pool: int, nodes: set[int]) -> list[str]:
-        """Workloads on their way out of these nodes, by name."""
-        leaving = np.flatnonzero(self.slots.view("phase") == Phase.RELEASING)
+    def leaving_from(self, pool: int, nodes: set[int]) -> dict[str, int]:
+        """Workloads on their way out of these nodes, by name, and by when they have to be gone."""
         rows = set(self.boards[pool].view.rows[sorted(nodes)].tolist())
-        found = {int(self.slots.workload[slot]) for slot in leaving if int(self.slots.node[slot]) in rows}
+        found: dict[str, int] = {}
+        for slot in np.flatnonzero(self.slots.view("phase") == Phase.RELEASING).tolist():
+            if int(self.slots.node[slot]) in rows:
+                name = self.spec(int(self.slots.workload[slot])).id
+                found[name] = max(found.get(name, 0), int(self.slots.until[slot]))
         for row, draft in self.drafts.items():
             ran = [slot for slot in draft.removed if int(self.slots.phase[slot]) in (Phase.BINDING, Phase.RUNNING)]
             if any(int(self.slots.node[slot]) in rows for slot in ran):
-                found.add(row)
-        return sorted(self.spec(row).id for row in found)
+                found[self.spec(row).id] = self.now_ms + self.spec(row).grace_ms
+        return dict(sorted(found.items()))
 
     def pool_name(self, pool: int) -> str:
         return self.boards[pool].view.pool.name
@@ -393,10 +395,6 @@ class World:
         amount = sign * seating.amount()
         self.draft(row).change += amount
         board.change(seating, sign, now=now, shadows=self._outlasted(board, row))
-        for seats in seating.seats:
-            if seats.shape.activity_milli:
-                for node, devices in zip(seats.nodes, seats.devices, strict=True):
-                    board.activity[node, list(devices)] += sign * seats.shape.activity_milli
         queue = int(self.columns.queue[row])
         if queue >= 0:
             path = self.tree.paths[queue]
@@ -415,11 +413,6 @@ class World:
         real = not self.slots.promised[slot] or slot in draft.kept
         held = int(self.slots.phase[slot]) == Phase.HELD
         self._change_slot(slot, -1, now=held and real, coming=True)
-        role = self.signature(int(self.slots.workload[slot])).chains[int(self.slots.role[slot])].role
-        if held and role.request.activity_milli:  # nothing runs there: its neighbours are rid of it at once
-            node = int(self.node_index[self.slots.node[slot]])
-            activity = self.boards[self.pool_of_slot(slot)].activity
-            activity[node, list(self.snapshot.slots.devices[slot])] -= role.request.activity_milli
 
     def _change_slot(self, slot: int, sign: int, *, now: bool, coming: bool) -> None:
         pool = self.pool_of_slot(slot)
@@ -431,6 +424,7 @@ class World:
             sign * amount[1:],
             self.snapshot.slots.devices[slot],
             sign * int(self.slots.milli[slot]),
+            sign * self.activity_of_slot(slot),
             now=now,
             coming=coming,
             shadows=self._outlasted(board, int(self.slots.workload[slot])) if coming else [],
@@ -442,6 +436,10 @@ class World:
                 self.used_now[path, pool] += sign * amount
             if coming:
                 self.used_coming[path, pool] += sign * amount
+
+    def activity_of_slot(self, slot: int) -> int:
+        chains = self.signature(int(self.slots.workload[slot])).chains
+        return chains[int(self.slots.role[slot])].role.request.activity_milli
 
     def _fixed_use(self) -> Ints:
         fixed = np.zeros_like(self.used_now)

@@ -30,7 +30,8 @@ class NodeTable:
             now_gpus=(0, 8),
             coming_scalars=(0, scalars),
             coming_gpus=(0, 8),
-            activity=(0, 8),
+            now_activity=(0, 8),
+            coming_activity=(0, 8),
             gpu_model=(-1, 8),
             gpu_memory=(0, 8),
             nvlink_group=(-1, 8),
@@ -77,7 +78,9 @@ class NodeTable:
         self.columns.free(row)
         self.version += 1
 
-    def take(self, ledger: str, row: int, scalars: Ints, devices: Sequence[int], milli: int) -> None:
+    def take(
+        self, ledger: str, row: int, scalars: Ints, devices: Sequence[int], milli: int, activity_milli: int
+    ) -> None:
         """Count a replica against one of the ledgers; a negative replica gives back."""
         free: Ints = getattr(self.columns, f"{ledger}_scalars")
         free[row] -= scalars
@@ -85,6 +88,10 @@ class NodeTable:
             gpus: Ints = getattr(self.columns, f"{ledger}_gpus")
             for device in devices:
                 gpus[row, device] -= milli
+            if activity_milli:
+                activity: Ints = getattr(self.columns, f"{ledger}_activity")
+                for device in devices:
+                    activity[row, device] += activity_milli
 
     def name(self, row: int) -> str:
         node = self.nodes[row]
@@ -96,10 +103,11 @@ class NodeTable:
         scalars = self.resources.count - 1
         for name in ("capacity_scalars", "now_scalars", "coming_scalars"):
             columns.widen(name, scalars)
-        for name in ("capacity_gpus", "now_gpus", "coming_gpus", "activity", "gpu_model", "gpu_memory"):
+        for ledger in (NOW, COMING):
+            columns.widen(f"{ledger}_gpus", devices)
+            columns.widen(f"{ledger}_activity", devices)
+        for name in ("capacity_gpus", "gpu_model", "gpu_memory", "nvlink_group", "numa_node"):
             columns.widen(name, devices)
-        columns.widen("nvlink_group", devices)
-        columns.widen("numa_node", devices)
 
     def widen_scalars(self) -> None:
         """After a workload named an accelerator that no node has."""

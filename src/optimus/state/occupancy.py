@@ -84,9 +84,6 @@ class Occupancy:
             workload.promised[row] += 1
         else:
             workload.held[row] += 1
-        if request.activity_milli:
-            for device in devices:
-                state.nodes.columns.activity[node, device] += request.activity_milli
         self._count(slot, COMING, 1)
         if not promised:
             self._count(slot, NOW, 1)
@@ -140,6 +137,7 @@ class Occupancy:
             self._remove(slot, before, now_ms)
             return
         if target == Phase.RELEASING:
+            columns.until[slot] = now_ms + self._state.workloads.spec(row).grace_ms
             self._leave(slot)
             if workload.lost_since[row] < 0 and self._is_short(row):
                 workload.lost_since[row] = now_ms  # told by a plan? then the plan ends this attempt as well
@@ -225,11 +223,11 @@ class Occupancy:
         columns = state.slots.columns
         leaves, promised = columns.phase[slot] == Phase.RELEASING, bool(columns.promised[slot])
         ledgers = ([] if leaves else [COMING]) + ([] if promised else [NOW])
-        node, milli = int(columns.node[slot]), int(columns.milli[slot])
+        node, milli, activity = int(columns.node[slot]), int(columns.milli[slot]), self._activity_milli(slot)
         nothing = np.zeros(state.resources.count - 1, dtype=np.int64)
         for ledger in ledgers:
-            state.nodes.take(ledger, node, nothing, state.slots.devices[slot], -milli)
-            state.nodes.take(ledger, node, nothing, devices, milli)
+            state.nodes.take(ledger, node, nothing, state.slots.devices[slot], -milli, -activity)
+            state.nodes.take(ledger, node, nothing, devices, milli, activity)
         state.slots.devices[slot] = devices
 
     def end(self, row: int, now_ms: int) -> None:
@@ -307,13 +305,19 @@ class Occupancy:
         columns = state.slots.columns
         amount = columns.amount[slot] if sign > 0 else -columns.amount[slot]
         node = int(columns.node[slot])
-        state.nodes.take(ledger, node, amount[1:], state.slots.devices[slot], sign * int(columns.milli[slot]))
+        milli, activity = sign * int(columns.milli[slot]), sign * self._activity_milli(slot)
+        state.nodes.take(ledger, node, amount[1:], state.slots.devices[slot], milli, activity)
         if ledger == COMING:
             state.workloads.columns.amount[columns.workload[slot]] += amount
         own = self._own_now if ledger == NOW else self._own_coming
         queue = int(state.workloads.columns.queue[columns.workload[slot]])
         if 0 <= queue < len(own):
             own[queue, state.node_pool[node]] += amount
+
+    def _activity_milli(self, slot: int) -> int:
+        columns = self._state.slots.columns
+        chains = self._state.workloads.signature(int(columns.workload[slot])).chains
+        return chains[int(columns.role[slot])].role.request.activity_milli
 
     def _leave(self, slot: int) -> None:
         """From here on its room is only in use until it is gone."""
@@ -360,10 +364,6 @@ class Occupancy:
             self._count(slot, COMING, -1)
         if not promised:
             self._count(slot, NOW, -1)
-        activity = state.workloads.signature(row).chains[int(columns.role[slot])].role.request.activity_milli
-        if activity:
-            for device in state.slots.devices[slot]:
-                state.nodes.columns.activity[columns.node[slot], device] -= activity
         places = state.workloads.leaving if phase == Phase.RELEASING else state.workloads.slots
         del places[row][(int(columns.role[slot]), int(columns.ordinal[slot]))]
         state.slots.free(slot)

@@ -17,7 +17,7 @@ class SlotTable:
             promised=0,
             known=0,  # the body has said which devices it got
             milli=0,
-            until=-1,  # a held slot not taken by then is given up
+            until=-1,  # a held slot not taken by then is given up; a releasing one has to be gone
             amount=(0, resources),
         )
         self.devices: list[tuple[int, ...]] = []

@@ -67,7 +67,8 @@ class Snapshot:
         self.now_gpus = nodes.view("now_gpus")
         self.coming_scalars = nodes.view("coming_scalars")
         self.coming_gpus = nodes.view("coming_gpus")
-        self.activity = nodes.view("activity")
+        self.now_activity = nodes.view("now_activity")
+        self.coming_activity = nodes.view("coming_activity")
         self.used_now = _read_only(state.occupancy.used_now)
         self.used_coming = _read_only(state.occupancy.used_coming)
         self.workloads = state.workloads
