@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,18 @@ STORY = ROOT / "examples" / "01-scenario-lend-and-take-back" / "story.yaml"
 FIELDS = {
     "": "version ok scenarios",
     "scenarios": "name description files policy ok crash cycles workloads queues checked failures errors setAside",
-    "scenarios.cycles": "number clock atMs note events actions waiting conditions problems complete unreached",
+    "scenarios.cycles": "number clock time atMs note events actions waiting conditions problems complete unreached",
     "scenarios.cycles.events": "kind subject text",
-    "scenarios.cycles.actions": "kind workload text cause beneficiary replicas",
-    "scenarios.cycles.actions.replicas": "role ordinal node devices devicesKnown gpuMilli phase",
+    "scenarios.cycles.actions": "kind workload text cause beneficiary replicas givenUp",
+    "scenarios.cycles.actions.replicas": "role ordinal node devices devicesKnown gpuMilliPerDevice phase",
+    "scenarios.cycles.actions.givenUp": "role ordinal node devices devicesKnown gpuMilliPerDevice phase",
     "scenarios.cycles.actions.cause": "code text facts",
     "scenarios.cycles.waiting": "workload reason reservation",
     "scenarios.cycles.waiting.reason": "code text facts",
     "scenarios.workloads": "name queue workloadClass priority state pool replicas reason cause reservation "
     "started grown shrunk moved evicted happened",
-    "scenarios.workloads.replicas": "role ordinal node devices devicesKnown gpuMilli phase",
-    "scenarios.workloads.happened": "cycle clock kind replicas cause beneficiary",
+    "scenarios.workloads.replicas": "role ordinal node devices devicesKnown gpuMilliPerDevice phase",
+    "scenarios.workloads.happened": "cycle clock time kind replicas cause beneficiary",
     "scenarios.queues": "queue parent pool resource guarantee limit share allocated demand",
 }
 
@@ -66,7 +68,10 @@ def test_it_tells_the_story(record: Any) -> None:
     assert tts["state"] == "running" and tts["started"] == [1, 4] and tts["evicted"] == [2]
     evicted = next(event for event in tts["happened"] if event["kind"] == "evicted")
     assert evicted["cause"]["code"] == "Reclaimed" and evicted["beneficiary"] == "default/detector"
-    assert evicted["cycle"] == 2 and evicted["clock"] == "13:00"
+    assert (evicted["cycle"], evicted["clock"], evicted["time"]) == (2, "13:00", "2026-01-05T13:00:00Z")
+    left = next(action for action in told["cycles"][1]["actions"] if action["kind"] == "Evict")
+    assert not left["replicas"] and [replica["devices"] for replica in left["givenUp"]] == [[i] for i in range(8)]
+    assert {(replica["node"], replica["phase"]) for replica in left["givenUp"]} == {("node-1", "running")}
     assert [replica["devices"] for replica in tts["replicas"]] == [[i] for i in range(8)]
     assert {replica["node"] for replica in tts["replicas"]} == {"node-1"}
     assert workloads["default/detector"]["state"] == "finished"
@@ -89,5 +94,56 @@ def test_a_reservation_is_there_with_its_time_and_place() -> None:
     told = optimus("scenario", "run", path, "-o", "json").json()["scenarios"][0]
     reserved = next(w for w in told["workloads"] if w["name"] == "default/next-in-line")
     assert reserved["reason"]["code"] == "Reserved" and reserved["reason"]["facts"]["at"] == "12:20"
-    assert set(reserved["reservation"]) == {"pool", "clock", "atMs", "nodes"}
+    assert set(reserved["reservation"]) == {"pool", "clock", "time", "atMs", "nodes"}
     assert reserved["reservation"]["clock"] == "12:20"
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "story.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def keys_in(record: Any) -> Iterator[str]:
+    if isinstance(record, dict):
+        for key, value in record.items():
+            yield key
+            yield from keys_in(value)
+    elif isinstance(record, list):
+        for value in record:
+            yield from keys_in(value)
+
+
+def test_keys_are_camel_case_and_amounts_are_numbers(tmp_path: Path) -> None:
+    text = """
+cluster: [{name: n, gpus: 2}]
+queues: [{name: q, gpu: {limit: 0.5}, allowedClasses: [unattended]}]
+workloads:
+  - {name: a, queue: q, gpu: 0.25, count: 3}
+  - {name: b, queue: q, class: interactive, gpu: 1}
+  - {name: c, queue: q, gpu: -1}
+cycles: [{}, {advance: 1d}]
+"""
+    for command in ("run", "check"):
+        record = optimus("scenario", command, written(tmp_path, text), "-o", "json").json()
+        assert [key for key in keys_in(record) if "_" in key] == []
+    record = optimus("scenario", "run", tmp_path, "-o", "json").json()
+    told = record["scenarios"][0]
+    assert told["errors"][0]["setAside"] == "workload c"
+    refused = {workload["name"]: workload["reason"] for workload in told["workloads"]}["default/a-2"]
+    numbers = {"limit": 500, "used": 500, "asked": 250}
+    assert refused["facts"] == {"queue": "q", "pool": "default", "resource": "gpu", **numbers}
+    assert refused["text"] == "queue q is at its limit of 0.5 GPUs in pool default: 0.5 in use, 0.25 asked"
+    assert [cycle["time"] for cycle in told["cycles"]] == ["2026-01-05T12:00:00Z", "2026-01-06T12:00:00Z"]
+
+
+def test_replicas_that_are_given_up_are_listed(tmp_path: Path) -> None:
+    text = """
+cluster: [{name: n, gpus: 4}]
+workloads: [{name: e, replicas: {min: 1, max: 4}, gpu: 1, running: {on: n, replicas: 4}}]
+cycles: [{submit: [{name: w, gpu: 2}]}]
+"""
+    told = optimus("scenario", "run", written(tmp_path, text), "-o", "json").json()["scenarios"][0]
+    shrunk = next(action for action in told["cycles"][0]["actions"] if action["kind"] == "Shrink")
+    assert [(replica["node"], replica["devices"]) for replica in shrunk["givenUp"]] == [("n", [2]), ("n", [3])]
+    assert not shrunk["replicas"]

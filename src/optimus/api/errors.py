@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 
-class FileError(Struct, frozen=True, kw_only=True):
+class FileError(Struct, frozen=True, kw_only=True, rename="camel"):
     path: str
     """The file."""
     line: int

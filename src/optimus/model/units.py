@@ -275,6 +275,13 @@ def format_moment_ms(milliseconds: int, now_ms: int) -> str:
     return clock if days == now_ms // 86_400_000 else f"{_date(days)} {clock}"
 
 
+def format_time_ms(milliseconds: int) -> str:
+    """Date and time for programs: `2026-01-05T14:20:00Z`, with milliseconds where they are not zero."""
+    seconds, rest = divmod(milliseconds % 86_400_000, 1000)
+    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}" + (f".{rest:03}" if rest else "")
+    return f"{_date(milliseconds // 86_400_000)}T{clock}Z"
+
+
 def _date(days: int) -> str:
     """Days since 1970 as a civil date (the proleptic Gregorian calendar, in integers)."""
     days += 719_468

@@ -38,8 +38,7 @@ class ReplicaTold(Struct, frozen=True, kw_only=True, rename="camel"):
     devices: tuple[int, ...]
     """Indices; on nodes whose devices are only counted, as many as it gets."""
     devices_known: bool
-    gpu_milli: int
-    """Of each device."""
+    gpu_milli_per_device: int
     phase: str
     """promised, starting, running or leaving."""
 
@@ -47,6 +46,7 @@ class ReplicaTold(Struct, frozen=True, kw_only=True, rename="camel"):
 class Happened(Struct, frozen=True, kw_only=True, rename="camel"):
     cycle: int
     clock: str
+    time: str
     kind: str
     replicas: int
     cause: Why | None
@@ -56,6 +56,7 @@ class Happened(Struct, frozen=True, kw_only=True, rename="camel"):
 class ReservationTold(Struct, frozen=True, kw_only=True, rename="camel"):
     pool: str
     clock: str
+    time: str
     at_ms: int
     nodes: tuple[str, ...]
 
@@ -109,13 +110,15 @@ class Line(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class ActionTold(Struct, frozen=True, kw_only=True, rename="camel"):
     kind: str
-    """Start, Grow, Hold, Shrink, Evict, Move, Drop or Reject."""
+    """Start, Grow, Hold, Shrink, Evict, Move, Drop (of room that was only held) or Reject."""
     workload: str
     text: str
     cause: Why | None = None
     beneficiary: str = ""
     replicas: tuple[ReplicaTold, ...] = ()
-    """The new places; of Shrink and Drop those given up."""
+    """The places it gets: Start, Grow, Hold and Move."""
+    given_up: tuple[ReplicaTold, ...] = ()
+    """The places it gives up: Shrink, Evict, Move and Drop."""
 
 
 class WaitTold(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -127,6 +130,9 @@ class WaitTold(Struct, frozen=True, kw_only=True, rename="camel"):
 class CycleTold(Struct, frozen=True, kw_only=True, rename="camel"):
     number: int
     clock: str
+    """For people: `14:20`, after midnight `day 2, 14:20`."""
+    time: str
+    """For programs: `2026-01-05T14:20:00Z`."""
     at_ms: int
     note: str
     events: tuple[Line, ...]

@@ -42,6 +42,7 @@ from optimus.engine.policy_loading import load as load_policy
 from optimus.model.observations import Observation
 from optimus.model.plans import Plan
 from optimus.model.queues import Quota
+from optimus.model.units import format_time_ms
 
 
 class Moment(Struct, frozen=True, kw_only=True):
@@ -162,6 +163,7 @@ class Play:
                 Happened(
                     cycle=event.cycle,
                     clock=self._clock(event.at_ms),
+                    time=format_time_ms(event.at_ms),
                     kind=event.kind,
                     replicas=event.replicas,
                     cause=Why.of(event.cause),

@@ -118,7 +118,7 @@ class Stage:
     def _leave(self, name: str, entry: Entry, until_ms: int) -> list[Fact]:
         facts: list[Fact] = []
         for (role, ordinal), replica in list(entry.leaving.items()):
-            due_ms = replica.told_ms + (_grace_ms(entry) if self.between.slow_stop else 0)
+            due_ms = replica.told_ms + (entry.spec.grace_ms if self.between.slow_stop else 0)
             if due_ms <= until_ms:
                 del entry.leaving[role, ordinal]
                 facts.append((due_ms, seen.SlotGone(name, role, ordinal)))
@@ -235,7 +235,3 @@ class Stage:
                 beneficiary=beneficiary,
             )
         )
-
-
-def _grace_ms(entry: Entry) -> int:
-    return entry.spec.checkpoint.grace_ms if entry.spec.checkpoint is not None else 0

@@ -28,7 +28,7 @@ from optimus.model.plans import Action, Drop, Evict, Grow, Hold, Placement, Plan
 from optimus.model.queues import Queue, QueueState
 from optimus.model.reasons import Reason
 from optimus.model.slots import Phase
-from optimus.model.units import format_duration_ms, format_resource
+from optimus.model.units import format_duration_ms, format_resource, format_time_ms
 from optimus.model.workloads import Workload
 
 _ENDINGS = {Outcome.SUCCEEDED: "finishes", Outcome.FAILED: "fails", Outcome.CANCELLED: "cancelled"}
@@ -107,6 +107,7 @@ def tell_cycle(
     return CycleTold(
         number=number,
         clock=clock(at_ms),
+        time=format_time_ms(at_ms),
         at_ms=at_ms,
         note=note,
         events=tuple(events),
@@ -123,7 +124,9 @@ def tell_reservation(reservation: Reservation | None, clock: Callable[[int], str
     if reservation is None:
         return None
     at_ms = reservation.at_ms
-    return ReservationTold(pool=reservation.pool, clock=clock(at_ms), at_ms=at_ms, nodes=reservation.nodes)
+    return ReservationTold(
+        pool=reservation.pool, clock=clock(at_ms), time=format_time_ms(at_ms), at_ms=at_ms, nodes=reservation.nodes
+    )
 
 
 def _tell_waiting(plan: Plan, clock: Callable[[int], str]) -> tuple[WaitTold, ...]:
@@ -142,7 +145,7 @@ def tell_replica(replica: Replica) -> ReplicaTold:
         node=replica.node,
         devices=replica.devices,
         devices_known=replica.exact,
-        gpu_milli=replica.gpu_milli,
+        gpu_milli_per_device=replica.gpu_milli,
         phase="promised" if replica.promised else _PHASES[replica.phase],
     )
 
@@ -230,26 +233,34 @@ def _tell_action(action: Action, entry: Entry, promised: tuple[Placement, ...]) 
         case Shrink(name, slots, cause, beneficiary):
             left = sum(not replica.promised for replica in entry.live.values()) - len(slots)
             text = f"by {len(slots)} to {count(left, 'replica')}: {cause.text()}"
-            return _told("Shrink", name, text, cause, beneficiary, _given_up(entry, slots))
+            return _told("Shrink", name, text, cause, beneficiary, given_up=_given_up(entry, slots))
         case Evict():
             return _tell_eviction(action, entry, promised)
         case Drop(name, slots, cause):
-            text = f"its room on {_on(entry.live[key].node for key in slots if key in entry.live)}: {cause.text()}"
-            return _told("Drop", name, text, cause, replicas=_given_up(entry, slots))
+            return _tell_drop(name, cause, "", _given_up(entry, slots))
         case Reject(name, cause):
             return _told("Reject", name, f"for good: {cause.text()}", cause)
 
 
 def _tell_eviction(action: Evict, entry: Entry, promised: tuple[Placement, ...]) -> ActionTold:
-    here = _on(replica.node for replica in entry.live.values())
+    left = _given_up(entry, entry.live)
+    here = _on(replica.node for replica in left)
     if action.moved:
         text = f"from {here} to {_on(place.node for place in promised)}: {action.cause.text()}"
         places = _places(promised, "promised")
-        return _told("Move", action.workload, text, action.cause, action.beneficiary, places)
+        return _told("Move", action.workload, text, action.cause, action.beneficiary, places, left)
+    if left and all(replica.promised for replica in entry.live.values()):
+        return _tell_drop(action.workload, action.cause, action.beneficiary, left)
     grace = f"; {format_duration_ms(action.grace_ms)} to write a checkpoint" if action.grace_ms else ""
     good = " for good" if action.final else ""
     text = f"from {here}{good}: {action.cause.text()}{grace if not action.final else ''}"
-    return _told("Evict", action.workload, text, action.cause, action.beneficiary)
+    return _told("Evict", action.workload, text, action.cause, action.beneficiary, given_up=left)
+
+
+def _tell_drop(name: str, cause: Reason, beneficiary: str, left: tuple[ReplicaTold, ...]) -> ActionTold:
+    """Nothing ran there yet."""
+    text = f"its held room on {_on(replica.node for replica in left)}: {cause.text()}"
+    return _told("Drop", name, text, cause, beneficiary, given_up=left)
 
 
 def _told(
@@ -259,6 +270,7 @@ def _told(
     cause: Reason | None = None,
     beneficiary: str = "",
     replicas: tuple[ReplicaTold, ...] = (),
+    given_up: tuple[ReplicaTold, ...] = (),
 ) -> ActionTold:
     return ActionTold(
         kind=kind,
@@ -267,6 +279,7 @@ def _told(
         cause=Why.of(cause),
         beneficiary=beneficiary,
         replicas=replicas,
+        given_up=given_up,
     )
 
 
@@ -282,7 +295,7 @@ def _places(placements: Iterable[Placement], phase: str) -> tuple[ReplicaTold, .
             node=place.node,
             devices=place.devices,
             devices_known=place.exact,
-            gpu_milli=place.gpu_milli,
+            gpu_milli_per_device=place.gpu_milli,
             phase=phase,
         )
         for place in placements
@@ -290,4 +303,4 @@ def _places(placements: Iterable[Placement], phase: str) -> tuple[ReplicaTold, .
 
 
 def _given_up(entry: Entry, slots: Iterable[Key]) -> tuple[ReplicaTold, ...]:
-    return tuple(tell_replica(entry.live[key]) for key in slots if key in entry.live)
+    return tuple(tell_replica(entry.live[key]) for key in sorted(slots) if key in entry.live)
