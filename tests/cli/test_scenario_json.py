@@ -98,6 +98,12 @@ def test_a_reservation_is_there_with_its_time_and_place() -> None:
     assert reserved["reservation"]["clock"] == "12:20"
 
 
+@pytest.mark.parametrize("path", FIELDS)
+def test_the_reference_page_names_every_key(path: str) -> None:
+    page = (ROOT / "docs" / "reference" / "scenario.md").read_text(encoding="utf-8").partition("## What comes out")[2]
+    assert [key for key in FIELDS[path].split() if f"`{key}`" not in page] == []
+
+
 def written(folder: Path, text: str) -> Path:
     path = folder / "story.yaml"
     path.write_text(text, encoding="utf-8")

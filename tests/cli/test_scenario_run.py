@@ -227,3 +227,18 @@ def test_a_broken_policy_is_told_once_and_the_story_goes_on(tmp_path: Path, body
     conditions = ran.json()["scenarios"][0]["cycles"][0]["conditions"]
     assert [condition["code"] for condition in conditions] == ["PolicyFailed"]
     assert says in conditions[0]["message"] and conditions[0]["subject"].endswith("mine.py:order, order")
+
+
+def test_room_that_was_only_held_is_given_up_and_nobody_is_called_evicted(tmp_path: Path) -> None:
+    text = """
+cluster: [{name: n, gpus: 8}]
+between: {slowStop: true, advance: 10s}
+queues: [{name: a, gpu: {guarantee: 4, limit: 8}}, {name: b}]
+workloads:
+  - {name: w, queue: b, gpu: 8, checkpoint: {grace: 1m}, running: {on: n, since: -1h}}
+  - {name: v, queue: a, gpu: 4}
+cycles: [{}, {change: {queues: [{name: a, gpu: {limit: 2}}]}}]
+"""
+    ran = optimus("scenario", "run", written(tmp_path, "story.yaml", text))
+    assert "gives up   v        its held room on n: queue a is above its limit of 2 GPUs in pool default" in ran.out
+    assert "evicted    v" not in ran.out

@@ -309,6 +309,12 @@ cycles:
   - {report: {checkpoint: {w: soon}}}   # <-- cannot be read as a duration
   - {add: {nodes: [{name: n-0}]}}   # <-- node n-0 is there twice
 """,
+    "a pool that nodes name": """\
+cluster: [{name: n, gpus: 1, pool: a}, {name: m, gpus: 1}]
+cycles:
+  - {remove: {pools: [a]}}   # <-- cycle 1: remove.pools: pool a stays while nodes say pool: a
+  - {remove: {nodes: [n], pools: [a]}}
+""",
     "not cycles": "cycles: often   # <-- must be a number or a list of cycles\n",
     "too many cycles": "cycles: 100000   # <-- must be 0 to 10000: 100000\n",
     "settings": """\

@@ -20,7 +20,7 @@ from optimus.api.building.world import World
 from optimus.api.findings import explain
 from optimus.api.marks import Loc, MarkedMap, find_mark, look_up
 from optimus.api.scenario import Cycle, Expectations
-from optimus.api.specs.clusters import PoolSpec
+from optimus.api.specs.clusters import POOL_LABEL, PoolSpec
 from optimus.api.specs.cycles import MOST_CYCLES, CycleSpec
 from optimus.api.specs.fields import Spec
 from optimus.api.specs.queues import QueueSpec
@@ -176,7 +176,10 @@ class Timeline:
     def _removed(self, spec: CycleSpec, loc: Loc) -> list[Observation]:
         found: list[Observation] = []
         for name in spec.remove.pools:
-            if self.world.pools.pop(name, None) is None:
+            if any(node.labels.get(POOL_LABEL) == name for node in self.world.nodes.values()):
+                hint = "remove these nodes, or change their label"
+                self.report.add((*loc, "remove", "pools"), f"pool {name} stays while nodes say pool: {name}", hint)
+            elif self.world.pools.pop(name, None) is None:
                 self.report.unknown((*loc, "remove", "pools"), "pool", name, self.world.pools)
             found.append(PoolGone(name))
         for name in spec.remove.queues:
