@@ -37,8 +37,9 @@ format: $(READY)  ## put every file into house format
 bench: $(READY)  ## measure speed and quality
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-soak: $(READY)  ## random worlds against the invariants (MINUTES=10)
-	@$(BIN)/python -m tests.soak --minutes $(MINUTES) $(ARGS)
+soak: $(READY)  ## random worlds against the invariants (MINUTES=10), then every deliberate fault against the tests
+	@$(BIN)/python -m tests.soak --minutes $(MINUTES) --jobs $(WORKERS) $(ARGS)
+	@$(BIN)/python -m tests.mutations --jobs $(WORKERS)
 
 lock: $(READY)  ## write requirements.lock anew from pyproject.toml (ARGS=--upgrade for newer versions)
 	@$(BIN)/pip-compile --quiet --extra dev --all-build-deps --allow-unsafe --generate-hashes --strip-extras \

@@ -6,6 +6,30 @@ from tests.mutations.fault import Fault
 
 ACTING = [
     Fault(
+        "raised-minimum-not-noticed",
+        "state/state.py",
+        "if before not in (None, workload.gang):",
+        "if before is None:",
+        "below its minimum a gang does not keep running",
+        "invariant 2",
+    ),
+    Fault(
+        "lowered-maximum-not-obeyed",
+        "decide/growing.py",
+        "            if extra:\n                self._give_up",
+        "            if extra and not present:\n                self._give_up",
+        "never above its maximum",
+        "elastic/the-maximum-of-running-work-can-be-changed.yaml",
+    ),
+    Fault(
+        "refused-growth-does-not-ask-again",
+        "decide/growing.py",
+        "to_ask_again = list(refused)",
+        "to_ask_again = []",
+        "deciding again with nothing new asks for nothing",
+        "invariant 9",
+    ),
+    Fault(
         "started-on-room-that-is-not-free-yet",
         "decide/taking.py",
         "        gpus[at] >= milli for at, milli in need_gpus.items()",

@@ -155,8 +155,8 @@ LEDGERS = [
     Fault(
         "promised-room-is-anybodys",
         "decide/boards.py",
-        "low_gpus = np.minimum(self.now.gpus[at], self.coming.gpus[at])",
-        "low_gpus = self.now.gpus[at]",
+        "room.gpus[at] = np.minimum.reduce([ledger.gpus[at] for ledger in ledgers])",
+        "room.gpus[at] = ledgers[0].gpus[at]",
         "nobody slips into room that was freed for another",
         "invariant 1",
     ),
@@ -218,9 +218,9 @@ LEDGERS = [
     ),
     Fault(
         "activity-stays-when-a-replica-goes",
-        "state/occupancy.py",
-        "state.nodes.columns.activity[columns.node[slot], device] -= activity",
-        "state.nodes.columns.activity[columns.node[slot], device] -= 0",
+        "state/node_table.py",
+        "activity[row, device] += activity_milli",
+        "activity[row, device] += max(activity_milli, 0)",
         "a device is quiet again when its work has left",
         "invariant 4",
     ),

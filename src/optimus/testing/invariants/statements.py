@@ -120,7 +120,7 @@ def _minimal(cycle: Cycle, tree: Tree, statement: Statement) -> list[str]:
     if pool is None or (pool in reserved and not inside_guarantees(tree, use, asker.spec.queue, TOP, pool, amount)):
         return []  # room that is reserved for another was not to be had, and nobody can see how much that was
     found = []
-    for spared in (v for v in statement.victims if claimant(v) == statement.beneficiary):
+    for spared in (v for v in statement.victims if claimant(ledger, v) == statement.beneficiary):
         others = [
             (ledger.records[v.workload], key) for v in statement.victims for key in _keys(ledger, v) if v is not spared
         ]

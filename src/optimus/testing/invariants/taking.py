@@ -37,17 +37,19 @@ def unlawful(
     pool = ledger.pool_of(gain.placements[0].node)
     if pool is None:
         return []
-    found = _unlawful(cycle, tree, ledger, asker, [v for v in victims if claimant(v) == asker], pool, gain)
-    for other in sorted({claimant(victim) for victim in victims} - {asker}):
-        if other in ledger.records:  # it took first, and then gave way itself
-            theirs = [victim for victim in victims if claimant(victim) == other]
-            found += _unlawful(cycle, tree, ledger, other, theirs, pool, None)
+    by_claimant: dict[str, list[Evict | Shrink]] = {asker: []}
+    for victim in victims:
+        by_claimant.setdefault(claimant(ledger, victim), []).append(victim)
+    found = _unlawful(cycle, tree, ledger, asker, by_claimant.pop(asker), pool, gain)
+    for other, theirs in sorted(by_claimant.items()):  # it took first, and then gave way itself
+        found += _unlawful(cycle, tree, ledger, other, theirs, pool, None)
     return found
 
 
-def claimant(victim: Evict | Shrink) -> str:
+def claimant(ledger: Ledger, victim: Evict | Shrink) -> str:
     """For whom the victim had to leave by its cause; the room may have gone to somebody with a better right since."""
-    return str(victim.cause.facts.get("beneficiary", victim.beneficiary))
+    named = str(victim.cause.facts.get("beneficiary", ""))
+    return named if named in ledger.records else victim.beneficiary
 
 
 def _unlawful(
