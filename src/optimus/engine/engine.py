@@ -72,6 +72,7 @@ class Engine:
             refreshed = TablesRefreshed(self.learn(now_ms))
             self.state.apply(refreshed, now_ms)
             taken.append(refreshed)
+        self.pass_time(now_ms)
         plan = self.decide(now_ms)
         self.state.assume(plan, now_ms)
         if self._journal is not None:
@@ -85,8 +86,17 @@ class Engine:
             self.problems.extend(self.state.apply(observation, now_ms))
 
     def decide(self, now_ms: int) -> Plan:
-        """What would be done now; changes nothing."""
-        return decide(self.state.snapshot(now_ms), self.policy, now_ms, self.seed, self.budget)
+        """What would be done at that time if nothing happened before; changes nothing."""
+        state, history = self.state, self.state.history
+        clock, past_use, past_use_at = state.now_ms, history.past_use, history.past_use_at
+        try:
+            return decide(state.snapshot(now_ms), self.policy, now_ms, self.seed, self.budget)
+        finally:  # a snapshot moves the clock and counts what was in use until then
+            state.now_ms, history.past_use, history.past_use_at = clock, past_use, past_use_at
+
+    def pass_time(self, now_ms: int) -> None:
+        """Move the clock, and count what was in use until then as past use."""
+        self.state.snapshot(now_ms)
 
     def dump(self) -> bytes:
         return dump(self.state)
@@ -153,6 +163,7 @@ class ReplayEngine:
     def judge(self, cycle: Cycle) -> Plan:
         """What would have been decided in the recorded situation; then go on from what was really done."""
         plan = self.look(cycle)
+        self.engine.pass_time(cycle.now_ms)
         self.engine.state.assume(cycle.plan, cycle.now_ms)
         return plan
 
@@ -165,7 +176,7 @@ class ReplayEngine:
     def follow(self, cycle: Cycle) -> None:
         """Go on as it was recorded, without deciding again."""
         self.engine.observe(cycle.observations, cycle.now_ms)
-        self.engine.state.snapshot(cycle.now_ms)  # past use is counted when one is taken
+        self.engine.pass_time(cycle.now_ms)
         self.engine.state.assume(cycle.plan, cycle.now_ms)
 
     def step(

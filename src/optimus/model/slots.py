@@ -21,7 +21,6 @@ is coming, not against the room that is free; `keep` turns it into an ordinary h
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
-from typing import NamedTuple
 
 
 class Phase(IntEnum):
@@ -39,12 +38,6 @@ class Event(StrEnum):
     FORGET = "forget"
     STOP = "stop"
     GONE = "gone"
-
-
-class SlotKey(NamedTuple):
-    workload: str
-    role: str
-    ordinal: int
 
 
 TRANSITIONS: dict[tuple[Phase, Event], Phase] = {

@@ -92,10 +92,6 @@ def is_elastic(gang: Group) -> bool:
     return sum(most_replicas(gang).values()) > len(minimum_seats(gang))
 
 
-def has_required_topology(gang: Group) -> bool:
-    return bool(togetherness(gang, {name: set(range(line.capacity())) for name, line in lines(gang).items()}))
-
-
 def meets_minimum(gang: Group, present: Present) -> bool:
     """Enough whole copies of every group, enough replicas of every role in each of them."""
     return _is_whole(gang, (), (), present, lines(gang))

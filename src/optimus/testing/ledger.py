@@ -73,7 +73,6 @@ class Record:
     runs_since_ms: int | None = None
     retry_at_ms: int = 0
     busy_ms: int | None = None
-    checkpoint_ms: int | None = None
 
     def replicas(self, view: str) -> list[Replica]:
         return [r for r in (*self.live.values(), *self.leaving.values()) if r.counts(view)]
@@ -192,8 +191,6 @@ class Ledger:
             case seen.SlotGone(_, role, ordinal):
                 if record.leaving.pop((role, ordinal), None) is None:
                     record.live.pop((role, ordinal), None)
-            case seen.Checkpointed(_, at_ms):
-                record.checkpoint_ms = min(at_ms, now_ms)
             case seen.ActivitySeen(_, busy_at_ms):
                 record.busy_ms = min(busy_at_ms, now_ms)
             case _:

@@ -33,7 +33,6 @@ class CarefulEngine(Engine):
         return plan
 
     def decide(self, now_ms: int) -> Plan:
-        self.state.snapshot(now_ms)  # past use is counted up to now when a snapshot is taken, not by deciding
         before = self.dump()
         plan = super().decide(now_ms)
         if self.dump() != before:
