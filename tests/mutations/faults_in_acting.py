@@ -281,6 +281,22 @@ CYCLE = [
         "waiting/who-waits-for-fast-devices-does-not-take-slow-ones-back.yaml",
     ),
     Fault(
+        "behind-everybody-who-ends-before",
+        "decide/reserving.py",
+        "last = releases.ends == opening.at_ms",
+        "last = releases.ends <= opening.at_ms",
+        "a reservation names the work whose end makes its time",
+        "waiting/reserved-says-behind-whom.yaml",
+    ),
+    Fault(
+        "the-grace-begins-anew-every-cycle",
+        "state/occupancy.py",
+        "            columns.until[slot] = now_ms + self._state.workloads.spec(row).grace_ms\n",
+        "            columns.until[slot] = -1\n",
+        "who waits for room is told a time that stays",
+        "waiting/waits-until-the-checkpoint-is-written.yaml",
+    ),
+    Fault(
         "an-overrun-estimate-slides",
         "decide/durations.py",
         "return step - elapsed % step",

@@ -150,7 +150,7 @@ def _lines(cycle: CycleTold, known: dict[str, str], *, wide: bool) -> Iterator[T
             unchanged += 1
             continue
         text = shorten(wait.reason.text)
-        if wait.reservation is not None and wait.reason.code != Code.RESERVED:
+        if wait.reservation is not None and wait.reason.code not in (Code.RESERVED, Code.FASTER_LATER):
             text += f"; reserved for about {wait.reservation.clock}"
         waits.append(("waits", "yellow", wait.workload, text))
     yield from _folded(waits)

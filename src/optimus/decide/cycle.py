@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from optimus.decide.allocating import Allocator
+from optimus.decide.explaining import why_held
 from optimus.decide.growing import Grower
 from optimus.decide.lines import line_up
 from optimus.decide.policies.policy import Policy
@@ -124,8 +125,7 @@ def _held_back(world: World) -> dict[int, Reason]:
         if promised or new:
             pool = new[0].pool if new else world.pool_of_slot(promised[0])
             nodes = {n for s in new for n in s.nodes()} | {int(world.node_index[world.slots.node[s]]) for s in promised}
-            leaving = world.leaving_from(pool, nodes)
-            reasons[row] = reason(Code.WAITING_FOR_ROOM, workloads=", ".join(leaving) or "others")
+            reasons[row] = why_held(world, pool, nodes)
         elif world.table.leaving[row] or (draft is not None and draft.evicted):
             reasons[row] = reason(Code.STOPPING)
     return reasons

@@ -13,8 +13,9 @@ from optimus.decide.placement.shapes import NO_SHARE, Shape
 from optimus.decide.world import World
 from optimus.model.gangs import Part
 from optimus.model.pools import HOST_LEVEL, NVLINK_LEVEL
-from optimus.model.reasons import Code, Reason, counted, reason
-from optimus.model.units import format_gpu, format_resource
+from optimus.model.reasons import Code, Reason, counted, named, reason
+from optimus.model.units import format_gpu, format_moment_ms, format_resource
+from optimus.state.arrays import Ints
 
 
 def why_never(world: World, ask: Ask, pool: int) -> Reason:
@@ -92,21 +93,43 @@ def _no_node(world: World, shape: Shape, room: Room, pool: str) -> Reason:
     if not shape.gpu_count:
         column, _ = max(shape.needs, key=lambda need: need[1], default=(0, 0))
         resource = world.snapshot.resources.names[column + 1]
-        best = int(np.where(shape.allowed, room.scalars[:, column], 0).max(initial=0))
-        return reason(
-            Code.NO_ROOM, pool=pool, asked=asked, best=f"{format_resource(resource, max(best, 0))} {resource}"
-        )
+        left = np.where(shape.allowed, np.maximum(room.scalars[:, column], 0), 0)
+        best = f"{format_resource(resource, int(left.max(initial=0)))} {resource}{_on(left)}"
+        return reason(Code.NO_ROOM, pool=pool, asked=asked, best=best)
     usable = (shape.share < NO_SHARE) & shape.allowed[:, None]
     free = np.where(usable, np.maximum(room.gpus, 0), 0)
     if shape.whole:
         whole = (np.where(usable, room.gpus, 0) >= 1000).sum(axis=1)
-        best, total = int(whole.max(initial=0)), int(whole.sum())
-        if best >= shape.gpu_count:  # devices are there, CPU or memory is not
-            return reason(Code.NO_ROOM, pool=pool, asked=asked, best=f"{counted(best, 'free GPU')} but not the rest")
+        most, total = int(whole.max(initial=0)), int(whole.sum())
+        if most >= shape.gpu_count:  # devices are there, CPU or memory is not
+            best = f"{counted(most, 'free GPU')}{_on(whole)} but not the rest"
+            return reason(Code.NO_ROOM, pool=pool, asked=asked, best=best)
         if total >= shape.gpu_count and shape.gpu_count > 1:
-            return reason(Code.FRAGMENTED, free=counted(total, "GPU"), pool=pool, asked=shape.gpu_count, best=best)
-        return reason(Code.NO_ROOM, pool=pool, asked=asked, best=counted(best, "GPU"))
-    return reason(Code.NO_ROOM, pool=pool, asked=asked, best=f"{format_gpu(int(free.max(initial=0)))} of a GPU")
+            best, together = f"{most}{_on(whole)}", shape.gpu_count
+            return reason(Code.FRAGMENTED, free=counted(total, "GPU"), pool=pool, asked=together, best=best)
+        return reason(Code.NO_ROOM, pool=pool, asked=asked, best=f"{counted(most, 'GPU')}{_on(whole)}")
+    parts = free.max(axis=1, initial=0)
+    best = f"{format_gpu(int(parts.max(initial=0)))} of a GPU{_on(parts)}"
+    return reason(Code.NO_ROOM, pool=pool, asked=asked, best=best)
+
+
+def _on(left: Ints) -> str:
+    """On how many nodes the most is left: ` (3 nodes)`."""
+    most = int(left.max(initial=0))
+    return f" ({counted(int((left == most).sum()), 'node')})" if most else ""
+
+
+def why_held(world: World, pool: int, nodes: set[int]) -> Reason:
+    """Room on these nodes is promised to it: who is leaving, until when, and whether to write a checkpoint."""
+    leaving = world.leaving_from(pool, nodes)
+    until = max(leaving.values(), default=world.now_ms)
+    writing = any(world.spec(world.table.row_of[name]).checkpoint is not None for name in leaving)
+    return reason(
+        Code.WAITING_FOR_ROOM,
+        workloads=named(list(leaving)),
+        at=format_moment_ms(until, world.now_ms),
+        doing="checkpointing" if writing else "stopping",
+    )
 
 
 class _Crowd(NamedTuple):

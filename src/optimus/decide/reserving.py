@@ -40,6 +40,7 @@ class Releases:
         scalars: list[Ints] = []
         devices: list[tuple[int, ...]] = []
         milli: list[int] = []
+        activity: list[int] = []
         for slot in mine:
             row = int(slots.workload[slot])
             draft = world.drafts.get(row)
@@ -50,6 +51,7 @@ class Releases:
             scalars.append(slots.amount[slot, 1:])
             devices.append(world.snapshot.slots.devices[slot])
             milli.append(int(slots.milli[slot]))
+            activity.append(world.activity_of_slot(int(slot)))
         for row, draft in world.drafts.items():
             for addition in draft.additions:
                 if addition.seating.pool != pool:
@@ -60,6 +62,7 @@ class Releases:
                     scalars.extend([seats.shape.scalars] * len(seats.nodes))
                     devices.extend(seats.devices)
                     milli.extend(seats.milli)
+                    activity.extend([seats.shape.activity_milli] * len(seats.nodes))
         end_of = {row: end_ms(world, row) for row in set(rows)}
         ends = np.array([end_of[row] for row in rows], dtype=np.int64)
         order = np.argsort(ends, kind="stable")
@@ -76,6 +79,7 @@ class Releases:
         self._device_nodes = np.repeat(self.nodes, counts)
         self._devices = np.array([device for chosen in sorted_devices for device in chosen], dtype=np.int64)
         self._milli = np.repeat(each, counts)
+        self._activity = np.repeat(np.array(activity, dtype=np.int64)[order], counts)
 
     def given_back(self, queue: int, at_ms: int) -> Ints:
         """By resource: what work of the queue itself has given back by then."""
@@ -91,6 +95,8 @@ class Releases:
             entries = int(self._device_counts[count - 1])
             at = (self._device_nodes[:entries], self._devices[:entries])
             np.add.at(ledger.gpus, at, self._milli[:entries])
+            if self._activity.any():
+                np.subtract.at(ledger.activity, at, self._activity[:entries])
         for shadow in board.shadows:
             if shadow.runs_at(at_ms):
                 _occupy(ledger, shadow.seating)
@@ -229,4 +235,4 @@ def slowest_percent(seating: Seating) -> int:
 def _occupy(ledger: Ledger, seating: Seating) -> None:
     for seats in seating.seats:
         for node, devices, milli in zip(seats.nodes, seats.devices, seats.milli, strict=True):
-            ledger.take(node, seats.shape.scalars, devices, milli)
+            ledger.take(node, seats.shape.scalars, devices, milli, seats.shape.activity_milli)

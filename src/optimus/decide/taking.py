@@ -267,7 +267,7 @@ class Taker:
             spec = world.spec(victim)
             if world.columns.started[victim] >= 0:
                 names.append(spec.id)
-                grace = max(grace, spec.checkpoint.grace_ms if spec.checkpoint else 0)
+                grace = max(grace, spec.grace_ms)
         self._promise(row, seating, names, grows=grows, grace_ms=grace)
         for victim, place in moves.items():
             until = world.now_ms + grace + world.settings.hold_ms

@@ -334,8 +334,8 @@ class World:
         found: dict[str, int] = {}
         for slot in np.flatnonzero(self.slots.view("phase") == Phase.RELEASING).tolist():
             if int(self.slots.node[slot]) in rows:
-                name = self.spec(int(self.slots.workload[slot])).id
-                found[name] = max(found.get(name, 0), int(self.slots.until[slot]))
+                spec, until = self.spec(int(self.slots.workload[slot])), int(self.slots.until[slot])
+                found[spec.id] = max(found.get(spec.id, 0), until if until >= 0 else self.now_ms + spec.grace_ms)
         for row, draft in self.drafts.items():
             ran = [slot for slot in draft.removed if int(self.slots.phase[slot]) in (Phase.BINDING, Phase.RUNNING)]
             if any(int(self.slots.node[slot]) in rows for slot in ran):

@@ -91,7 +91,7 @@ SENTENCES: dict[Code, str] = {
     Code.WAITED_TOO_LONG: "did not start within the {allowed} that queue {queue} allows",
     Code.SUSPENDED: "paused by its owner",
     Code.NO_ROOM: "no node of pool {pool} has {asked} free; best has {best}",
-    Code.FRAGMENTED: "{free} free in pool {pool}, but {asked} are needed on one node; best has {best} (fragmentation)",
+    Code.FRAGMENTED: "{free} free in pool {pool}, but {asked} are needed on one node; best has {best}",
     Code.DOMAIN_TOO_FULL: "needs {asked} inside one {level}; best is {domain} with room for {best}",
     Code.NO_ROOM_FOR_ALL: "pool {pool} has room for {possible} of {needed} replicas; {free} free",
     Code.INTERFERENCE: "no shared device of pool {pool} would stay below {bound} predicted activity",
@@ -99,7 +99,7 @@ SENTENCES: dict[Code, str] = {
     Code.FASTER_LATER: "could start in pool {slower} now, but ends sooner in pool {pool}, where a start at about {at} "
     "is reserved, behind {workloads}",
     Code.RESERVED_FOR_OTHER: "would delay {workload}, for which room is reserved at about {at}",
-    Code.WAITING_FOR_ROOM: "room is held for it; waiting for {workloads} to leave",
+    Code.WAITING_FOR_ROOM: "room is held for it; waiting for {workloads} to leave by {at} ({doing})",
     Code.STOPPING: "leaving its room; it will wait again when its last replica has ended",
     Code.BACKING_OFF: "its last start failed ({failure}); next try at {at}",
     Code.NOT_REACHED: "not looked at in this cycle: the work budget was used up by workloads ahead of it",

@@ -141,6 +141,11 @@ class Workload(Struct, frozen=True, kw_only=True):
         return CLASS_PRIORITY[self.workload_class] if self.priority is None else self.priority
 
     @property
+    def grace_ms(self) -> int:
+        """How long it may take to write a checkpoint when it is told to stop."""
+        return self.checkpoint.grace_ms if self.checkpoint else 0
+
+    @property
     def namespace(self) -> str:
         return self.id.partition("/")[0]
 
