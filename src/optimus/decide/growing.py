@@ -86,7 +86,8 @@ class Grower:
             step = gangs.misfit_step(gang, present)
             if not step:
                 continue
-            ups = [*gangs.missing(gang, present), *gangs.growth_steps(gang, present)] if not extra else []
+            may_grow = not extra and world.columns.queue[row] >= 0
+            ups = [*gangs.missing(gang, present), *gangs.growth_steps(gang, present)] if may_grow else []
             if any(not self._collides(row, up.all_cells()) and self._step(row, up, replacing=True) for up in ups):
                 continue
             self._give_up(row, step, Code.ODD_SIZE)

@@ -17,7 +17,7 @@ from optimus.decide.making_room import RoomSearch
 from optimus.decide.placement.seating import Seating
 from optimus.decide.quotas import breaks_rules, limits_allow_now, over_guarantee, over_limit, seats_over_guarantee
 from optimus.decide.shares import Shares
-from optimus.decide.victims import OWN_QUEUE, HoldingsCache, Unit, candidates
+from optimus.decide.victims import OWN_QUEUE, HoldingsCache, Unit, candidates, with_steps_before
 from optimus.decide.world import MINIMUM_KEPT, NEVER_TAKEN, World
 from optimus.model.gangs import Part
 from optimus.model.plans import Evict, Shrink
@@ -154,7 +154,9 @@ class Taker:
             if found is None:
                 return False
             victims, seating = found
-            if self._is_lawful(row, search, victims, seating, grows=grows):
+            if self._is_lawful(row, search, victims, seating, grows=grows) and self._still_entitled(
+                row, entitled, victims, amount, seating
+            ):
                 break
         else:
             return False
@@ -165,6 +167,22 @@ class Taker:
             return True
         moves = search.replace_victims(victims, seating)
         self._state(row, victims, seating, moves, grows=grows, entitled=entitled)
+        return True
+
+    def _still_entitled(
+        self, row: int, entitled: Entitlement, victims: list[Unit], asked: Ints, seating: Seating
+    ) -> bool:
+        """Whether the victims were the asker's to take for the very seats that were found: a share that follows from
+        the memory of a device can be larger than the least that was asked about."""
+        amount, columns = seating.amount(), self.world.columns
+        taken = [unit for unit in victims if unit.side >= 0]
+        if not taken or (amount <= asked).all():
+            return True
+        really = entitlement(self.world, self.shares, int(columns.queue[row]), seating.pool, amount)
+        for unit in taken:
+            side = int(really.side_of[columns.queue[unit.row]])
+            if side < 0 or (really.sides[side].bound > entitled.sides[unit.side].bound).any():
+                return False
         return True
 
     def _is_lawful(self, row: int, search: RoomSearch, victims: list[Unit], seating: Seating, *, grows: bool) -> bool:
@@ -179,7 +197,8 @@ class Taker:
     def _stays_above(self, unit: Unit, entitled: Entitlement, pool: int) -> bool:
         """Growth takes only what leaves the other side at its share or above: else the two would swap for ever."""
         side = entitled.sides[unit.side]
-        after = self.world.used_coming[side.queue, pool] - unit.amount
+        given = sum((each.amount for each in with_steps_before([unit])), np.zeros_like(unit.amount))
+        after = self.world.used_coming[side.queue, pool] - given
         return all(after[c] >= self.shares.share[side.queue, pool, c] for c in self.world.ordering_columns(unit.amount))
 
     def _movable(self, pool: int) -> list[Unit]:
