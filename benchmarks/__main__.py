@@ -1,4 +1,7 @@
-"""`python -m benchmarks [decide|packing|readme]`: measure, print, write the result files. Exits 1 if a target is missed."""
+"""`python -m benchmarks [decide|packing|readme]`: measure, print, write results and README.
+
+Exits 1 if a target is missed.
+"""
 
 from __future__ import annotations
 

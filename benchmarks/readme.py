@@ -31,11 +31,8 @@ def block(result: dict[str, Any]) -> str:
     costs = [f"{name}^{growth[name]['exponent']:.2f} {_range(growth[name]['sizes'])}" for name in ("nodes", "pending")]
     memory = max(row["peak_mib"] for row in rows)
     where = f"{machine['cpu']}, Python {machine['python']}, load {machine['load_when_started']} when it started"
-    lines += [
-        "",
-        f"Cost grows like {' and '.join(costs)}; memory at the largest {memory} MiB.",
-        f"Measured on {where}.",
-    ]
+    lines += ["", f"Cost grows like {' and '.join(costs)}; memory at the largest {memory} MiB."]
+    lines.append(f"Measured on {where}.")
     return "\n".join(lines) + "\n"
 
 
