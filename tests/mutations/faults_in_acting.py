@@ -297,6 +297,14 @@ CYCLE = [
         "waiting/waits-until-the-checkpoint-is-written.yaml",
     ),
     Fault(
+        "size-per-workload-not-obeyed",
+        "decide/releasing.py",
+        "    _obey_lowered_sizes(world)\n    _obey",
+        "    _obey",
+        "elastic work above what its queue allows per workload gives up surplus",
+        "limits/a-lowered-size-per-workload-sheds-surplus.yaml",
+    ),
+    Fault(
         "an-overrun-estimate-slides",
         "decide/durations.py",
         "return step - elapsed % step",

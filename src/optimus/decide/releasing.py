@@ -1,7 +1,7 @@
 """Release: work that must not go on holding room, whoever else may want it.
 
-Ran too long, idle too long, its queue is drained or above a lowered limit, a gang below its minimum without
-replacement, holds that were never taken. And promises whose room has come free: those start.
+Ran too long, idle too long, its queue is drained or above a lowered limit, larger than its queue allows, a gang below
+its minimum without replacement, holds that were never taken. And promises whose room has come free: those start.
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from optimus.decide.durations import elapsed_ms
-from optimus.decide.quotas import limits_allow_now, standing_refusal
+from optimus.decide.quotas import largest_amount, limits_allow_now, standing_refusal
 from optimus.decide.shares import Shares, compute_shares
-from optimus.decide.victims import HoldingsCache, Unit, shedding_units, with_steps_before
+from optimus.decide.victims import HoldingsCache, Unit, shedding_units, steps_down, with_steps_before
 from optimus.decide.world import NEVER_TAKEN, World
-from optimus.model.queues import QueuePolicy, QueueState
-from optimus.model.reasons import Code, Reason, reason
+from optimus.model.queues import GPU, QueuePolicy, QueueState
+from optimus.model.reasons import Code, Reason, counted, reason
 from optimus.model.slots import Phase
 from optimus.model.units import format_duration_ms, format_resource
 from optimus.model.workloads import OnLoss
 from optimus.state.arrays import Ints
+from optimus.state.resources import GPU_COLUMN
 
 
 def release(world: World) -> None:
@@ -31,6 +32,7 @@ def release(world: World) -> None:
         cause, final = _must_stop(world, row)
         if cause is not None:
             world.evict(row, cause, final=final)
+    _obey_lowered_sizes(world)
     _obey_lowered_limits(world)
 
 
@@ -148,6 +150,30 @@ def _below_minimum(world: World, row: int) -> Reason | None:
         return None
     left = sum(not world.slots.promised[slot] for slot in world.slots_of(row))
     return reason(Code.BELOW_MINIMUM, running=left, minimum=int(columns.minimum[row]))
+
+
+def _obey_lowered_sizes(world: World) -> None:
+    """Elastic work above what its queue allows per workload gives up surplus; its minimum it keeps."""
+    columns = world.columns
+    elastic = np.array(sorted(world.table.elastic), dtype=np.int64)
+    for row in _by_name(world, elastic[(columns.held[elastic] > 0) & (columns.queue[elastic] >= 0)]):
+        allowed = largest_amount(world, row)
+        draft = world.drafts.get(row)
+        if allowed is None or columns.preemptible[row] == NEVER_TAKEN or (draft is not None and draft.evicted):
+            continue
+        over = int(world.held_amount(row)[GPU_COLUMN]) - allowed
+        given_up: list[int] = []
+        for slots in steps_down(world, row) if over > 0 else ():
+            given_up += slots
+            over -= int(world.slots.amount[slots, GPU_COLUMN].sum())
+            if over <= 0:
+                break
+        if given_up:
+            path = [world.tree.queues[q] for q in world.tree.paths[int(columns.queue[row])]]
+            queue = next(entry.name for entry in path if entry.policy.max_gpu_milli_per_workload == allowed)
+            replicas = counted(len(given_up), "replica")
+            cause = reason(Code.SIZE_LOWERED, replicas=replicas, queue=queue, allowed=allowed, resource=GPU)
+            world.shrink(row, given_up, cause)
 
 
 def _obey_lowered_limits(world: World) -> None:

@@ -312,7 +312,7 @@ def _surplus_units(
         unit = undo(addition, before)
         before = (unit,)
         yield unit
-    for slots in _steps_down(world, row) if not only_growth else ():
+    for slots in steps_down(world, row) if not only_growth else ():
         unit = stop(slots, before)
         before = (unit,)
         yield unit
@@ -328,7 +328,7 @@ def _last_ordinal(world: World, unit: Unit) -> int:
     return max(int(world.slots.ordinal[slot]) for slot in unit.slots or ())
 
 
-def _steps_down(world: World, row: int) -> Iterator[list[int]]:
+def steps_down(world: World, row: int) -> Iterator[list[int]]:
     """Slots to give up, step by step, the last first."""
     by_key = {(int(world.slots.role[s]), int(world.slots.ordinal[s])): s for s in world.slots_of(row)}
     present: dict[int, set[int]] = {}

@@ -65,6 +65,7 @@ class Code(StrEnum):
     RAN_TOO_LONG = "RanTooLong"
     IDLE = "Idle"
     LIMIT_LOWERED = "LimitLowered"
+    SIZE_LOWERED = "SizeLowered"
     QUEUE_DRAINING = "QueueDraining"
     HOLD_EXPIRED = "HoldExpired"
     ROOM_LOST = "RoomLost"
@@ -113,6 +114,7 @@ SENTENCES: dict[Code, str] = {
     Code.RAN_TOO_LONG: "ran longer than the {allowed} it may",
     Code.IDLE: "used no GPU for {idle}; queue {queue} allows {allowed}",
     Code.LIMIT_LOWERED: "queue {queue} is above its limit of {limit} {resource} in pool {pool}",
+    Code.SIZE_LOWERED: "gave up {replicas}: queue {queue} allows {allowed} {resource} per workload",
     Code.QUEUE_DRAINING: "queue {queue} is being drained",
     Code.HOLD_EXPIRED: "its place was held for {held} and not taken",
     Code.ROOM_LOST: "a part of the room held for it is gone",

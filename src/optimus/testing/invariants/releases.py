@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from optimus.model.plans import Drop, Evict, Reject, Shrink
-from optimus.model.queues import QueueState, WaitAction
+from optimus.model.queues import GPU, QueueState, WaitAction
 from optimus.model.reasons import Code
 from optimus.model.workloads import OnLoss, Preemptible
 from optimus.testing.amounts import plus, total
@@ -61,6 +61,8 @@ def _stop(cycle: Cycle, tree: Tree, record: Record, action: Evict | Shrink) -> s
         return "it is final" if action.final else "it is not final"
     if code is Code.LIMIT_LOWERED:
         return _limit(cycle, tree, record, action)
+    if code is Code.SIZE_LOWERED:
+        return _size(tree, record)
     if code is Code.ODD_SIZE:
         return None if faults(record.spec.gang, _left(cycle, record)) else "its shape is one it may have"
     if code is Code.ABOVE_MAXIMUM:
@@ -90,6 +92,14 @@ def _left(cycle: Cycle, record: Record) -> dict[str, set[int]]:
             for role, ordinal in action.slots:
                 present.get(role, set()).discard(ordinal)
     return present
+
+
+def _size(tree: Tree, record: Record) -> str | None:
+    if record.spec.preemptible is Preemptible.NO:
+        return "it may never be preempted"
+    has = total(r.amount for r in record.live.values()).get(GPU, 0)
+    allowed = [tree.queues[name].policy.max_gpu_milli_per_workload for name in tree.path(record.spec.queue)]
+    return None if any(a is not None and has > a for a in allowed) else "no queue above it allows less"
 
 
 def _limit(cycle: Cycle, tree: Tree, record: Record, action: Evict | Shrink) -> str | None:
