@@ -14,6 +14,7 @@ from optimus.decide.placement.seating import Seater, Tries
 from optimus.decide.placement.shapes import NO_SHARE, Shape
 from optimus.model import gangs
 from optimus.model.gangs import Part
+from optimus.model.pools import NVLINK_LEVEL
 from optimus.model.workloads import ANY_POOL
 from optimus.state.arrays import Bools, Ints
 from optimus.state.resources import GPU_COLUMN
@@ -88,6 +89,8 @@ class Ask:
         if len(part.cells) == 1 and not part.parts and not part.topology.required:
             cell = part.cells[0]
             return int(empty.fits(self.shape(pool, cell.role_index)).sum()) >= len(cell.ordinals)
+        if any(level not in (NVLINK_LEVEL, *empty.view.levels) for level in part.required_levels()):
+            return False
         seater = Seater(empty, self.shapes_in(pool), self.world.gap, Tries(FEASIBILITY_TRIES))
         return seater.seat(part) is not None
 

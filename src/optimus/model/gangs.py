@@ -72,6 +72,11 @@ class Part(Struct, frozen=True):
     def replicas(self) -> int:
         return sum(len(cell.ordinals) for cell in self.cells) + sum(part.replicas() for part in self.parts)
 
+    def required_levels(self) -> set[str]:
+        """Of this part and of all inside it."""
+        inner = {level for part in self.parts for level in part.required_levels()}
+        return inner | ({self.topology.required} if self.topology.required else set())
+
     def all_cells(self) -> tuple[Cell, ...]:
         return (*self.cells, *(cell for part in self.parts for cell in part.all_cells()))
 
