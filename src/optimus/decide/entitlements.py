@@ -28,7 +28,7 @@ class Side:
 
     queue: int
     depth: int
-    """How many queues above a victim's leaf … the side itself counts from the top, see `Entitlement.side_of`."""
+    """Queues on the way from the top to the side, itself included."""
     bound: Ints
     """By resource: its share or its guarantee. What it uses beyond this may be taken."""
     by: str
