@@ -297,6 +297,22 @@ CYCLE = [
         "waiting/waits-until-the-checkpoint-is-written.yaml",
     ),
     Fault(
+        "silence-on-a-dead-device-is-no-loss",
+        "decide/releasing.py",
+        "    give_up_on_sick_devices(world)\n",
+        "",
+        "what is silent on a failed device counts as lost after the grace",
+        "invariant 2",
+    ),
+    Fault(
+        "a-dead-device-never-restarts-a-gang",
+        "decide/sick_devices.py",
+        "may_be_replaced = world.spec(row).on_loss is OnLoss.REPLACE and grace > 0",
+        "may_be_replaced = True",
+        "a gang that restarts on a loss does so when a device fails, too",
+        "failures/a-dead-device-restarts-the-gang-that-says-so.yaml",
+    ),
+    Fault(
         "size-per-workload-not-obeyed",
         "decide/releasing.py",
         "    _obey_lowered_sizes(world)\n    _obey",

@@ -11,6 +11,7 @@ import numpy as np
 from optimus.decide.durations import elapsed_ms
 from optimus.decide.quotas import largest_amount, limits_allow_now, standing_refusal
 from optimus.decide.shares import Shares, compute_shares
+from optimus.decide.sick_devices import give_up_on_sick_devices
 from optimus.decide.victims import HoldingsCache, Unit, shedding_units, steps_down, with_steps_before
 from optimus.decide.world import NEVER_TAKEN, World
 from optimus.model.queues import GPU, QueuePolicy, QueueState
@@ -32,6 +33,7 @@ def release(world: World) -> None:
         cause, final = _must_stop(world, row)
         if cause is not None:
             world.evict(row, cause, final=final)
+    give_up_on_sick_devices(world)
     _obey_lowered_sizes(world)
     _obey_lowered_limits(world)
 

@@ -51,7 +51,7 @@ class Hold(Struct, frozen=True, tag=True):
 
 
 class Shrink(Struct, frozen=True, tag=True):
-    """Stop replicas above the minimum."""
+    """Stop replicas above the minimum, or on a device that has failed."""
 
     workload: str
     slots: tuple[tuple[str, int], ...]

@@ -62,6 +62,7 @@ class Code(StrEnum):
     ODD_SIZE = "OddSize"
     ABOVE_MAXIMUM = "AboveMaximum"
     BELOW_MINIMUM = "BelowMinimum"
+    DEVICE_FAILED = "DeviceFailed"
     RAN_TOO_LONG = "RanTooLong"
     IDLE = "Idle"
     LIMIT_LOWERED = "LimitLowered"
@@ -111,6 +112,7 @@ SENTENCES: dict[Code, str] = {
     Code.ODD_SIZE: "gave up {replicas}: their number was not an allowed size",
     Code.ABOVE_MAXIMUM: "gave up {replicas}: its maximum is smaller now",
     Code.BELOW_MINIMUM: "{running} of at least {minimum} replicas left, no replacement in time; restarted as a whole",
+    Code.DEVICE_FAILED: "{replicas} given up for lost: {where} unhealthy for {grace}, and nothing was heard",
     Code.RAN_TOO_LONG: "ran longer than the {allowed} it may",
     Code.IDLE: "used no GPU for {idle}; queue {queue} allows {allowed}",
     Code.LIMIT_LOWERED: "queue {queue} is above its limit of {limit} {resource} in pool {pool}",

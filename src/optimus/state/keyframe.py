@@ -56,6 +56,7 @@ class SlotFrame(Struct, frozen=True):
     promised: bool
     known: bool
     until_ms: int
+    sick_since: int = -1
 
 
 class UseFrame(Struct, frozen=True):
@@ -159,6 +160,7 @@ def _slot_frames(state: State) -> list[SlotFrame]:
                         bool(slots.promised[slot]),
                         bool(slots.known[slot]),
                         int(slots.until[slot]),
+                        int(slots.sick_since[slot]),
                     )
                 )
     return frames
@@ -216,3 +218,5 @@ def _put_slot(state: State, frame: SlotFrame) -> None:
         until_ms=frame.until_ms,
         phase=Phase(frame.phase),
     )
+    places = state.workloads.leaving if frame.phase == Phase.RELEASING else state.workloads.slots
+    state.slots.columns.sick_since[places[row][(frame.role, frame.ordinal)]] = frame.sick_since

@@ -18,6 +18,7 @@ class SlotTable:
             known=0,  # the body has said which devices it got
             milli=0,
             until=-1,  # a held slot not taken by then is given up; a releasing one has to be gone
+            sick_since=-1,  # a device of it has been unhealthy since then
             amount=(0, resources),
         )
         self.devices: list[tuple[int, ...]] = []

@@ -24,6 +24,7 @@ from optimus.model.slots import Event, Phase
 from optimus.model.validation import node_problems, pool_problems, queue_problems, workload_problems
 from optimus.state import assuming
 from optimus.state.arrays import Ints
+from optimus.state.health import note_health
 from optimus.state.history import History
 from optimus.state.mix import Mix
 from optimus.state.node_table import NodeTable
@@ -143,6 +144,7 @@ class State:
             self.occupancy.rebook_unknown(row)
         if old != observation.node:
             self._layout_dirty = True
+            note_health(self, row, now_ms, old)
         self._widen(known)
         return []
 
@@ -240,7 +242,11 @@ class State:
             self.occupancy.move(slot, Event.BIND, now_ms)
 
     def _slot_running(self, observation: seen.SlotRunning, now_ms: int) -> list[Problem] | None:
-        return self.occupancy.confirm(observation, self._slot_row(observation), now_ms)
+        problems = self.occupancy.confirm(observation, self._slot_row(observation), now_ms)
+        slot = self._slot_row(observation)
+        if slot is not None:
+            note_health(self, int(self.slots.columns.node[slot]), now_ms)
+        return problems
 
     def _slot_failed(self, observation: seen.SlotFailed, now_ms: int) -> None:
         slot = self._slot_row(observation)

@@ -108,13 +108,15 @@ class Ledger:
         self.settings = settings
         self.nodes: dict[str, Node] = {}
         self.unready_ms: dict[str, int] = {}
+        self.sick_ms: dict[tuple[str, int], int] = {}
+        """Node and device -> since when it is unhealthy; only where it is known who has which device."""
         self.pools: dict[str, NodePool] = {DEFAULT_POOL: NodePool(name=DEFAULT_POOL)}
         self.queues: dict[str, Queue] = {}
         self.records: dict[str, Record] = {}
 
     def copy(self) -> Ledger:
         other = Ledger(self.settings)
-        other.nodes, other.unready_ms = dict(self.nodes), dict(self.unready_ms)
+        other.nodes, other.unready_ms, other.sick_ms = dict(self.nodes), dict(self.unready_ms), dict(self.sick_ms)
         other.pools, other.queues = dict(self.pools), dict(self.queues)
         for name, record in self.records.items():
             twin = copy(record)
@@ -147,6 +149,9 @@ class Ledger:
                     self.unready_ms.pop(node.name, None)
                 else:
                     self.unready_ms.setdefault(node.name, now_ms)
+                sick = {(node.name, d.index) for d in node.devices if not d.healthy and node.assignable}
+                known = {at: since for at, since in self.sick_ms.items() if at[0] != node.name or at in sick}
+                self.sick_ms = {**dict.fromkeys(sick, now_ms), **known}
             case seen.NodeGone(name):
                 self._lose_node(name, now_ms)
             case seen.PoolSeen(pool):
@@ -221,6 +226,7 @@ class Ledger:
     def _lose_node(self, name: str, now_ms: int) -> None:
         self.nodes.pop(name, None)
         self.unready_ms.pop(name, None)
+        self.sick_ms = {at: since for at, since in self.sick_ms.items() if at[0] != name}
         for record in list(self.records.values()):
             for replicas in (record.live, record.leaving):
                 for key in [key for key, replica in replicas.items() if replica.node == name]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from optimus.model.plans import Drop, Evict, Grow, Hold, Placement, Shrink, Start
 from optimus.model.pools import NVLINK_LEVEL
+from optimus.model.reasons import Code
 from optimus.model.workloads import OnLoss
 from optimus.testing.amounts import is_whole, shares_on
 from optimus.testing.body import Cycle
 from optimus.testing.gang_rules import Togetherness, faults, lines, meets_minimum, togetherness
+from optimus.testing.invariants.releases import silent_replicas
 from optimus.testing.ledger import Ledger, Record
 from optimus.testing.spaces import domain, may_use, request_of
 from optimus.testing.waiting import listed_pools
@@ -22,10 +24,21 @@ def whole_gangs(cycle: Cycle) -> list[str]:
     for action in cycle.plan.actions:
         if isinstance(action, Start | Grow | Hold):
             found += _placements(cycle, action)
-        if isinstance(action, Start | Grow | Hold | Shrink):
+        if isinstance(action, Start | Grow | Hold) or (isinstance(action, Shrink) and not _is_loss(action)):
             found += _shape(cycle, action.workload)
     found += _stragglers(cycle)
+    found += [
+        f"{name} {key} goes on, silent, on a failed device"
+        for name, record in cycle.after.records.items()
+        if not record.ended
+        for key in silent_replicas(cycle.after, record, cycle.now_ms)
+    ]
     return list(dict.fromkeys(found))
+
+
+def _is_loss(action: Shrink) -> bool:
+    """It names what is lost already; the minimum it may break is looked at like after any other loss."""
+    return action.cause.code is Code.DEVICE_FAILED
 
 
 def _shape(cycle: Cycle, name: str) -> list[str]:

@@ -9,7 +9,7 @@ from optimus.model.workloads import OnLoss, Preemptible
 from optimus.testing.amounts import plus, total
 from optimus.testing.body import Cycle
 from optimus.testing.gang_rules import faults, meets_minimum, most_replicas
-from optimus.testing.ledger import COMING, Key, Record, Stage
+from optimus.testing.ledger import COMING, Key, Ledger, Record, Stage
 from optimus.testing.queue_paths import Tree
 from optimus.testing.rights import limits_broken, queue_use
 
@@ -61,6 +61,8 @@ def _stop(cycle: Cycle, tree: Tree, record: Record, action: Evict | Shrink) -> s
         return "it is final" if action.final else "it is not final"
     if code is Code.LIMIT_LOWERED:
         return _limit(cycle, tree, record, action)
+    if code is Code.DEVICE_FAILED:
+        return None if silent_replicas(cycle.before, record, cycle.now_ms) else "nothing of it is on a failed device"
     if code is Code.SIZE_LOWERED:
         return _size(tree, record)
     if code is Code.ODD_SIZE:
@@ -92,6 +94,17 @@ def _left(cycle: Cycle, record: Record) -> dict[str, set[int]]:
             for role, ordinal in action.slots:
                 present.get(role, set()).discard(ordinal)
     return present
+
+
+def silent_replicas(ledger: Ledger, record: Record, now_ms: int) -> list[Key]:
+    """Started replicas on a device that has been unhealthy for longer than a loss may take."""
+    found = []
+    for key, replica in record.live.items():
+        since = min((ledger.sick_ms.get((replica.node, d), now_ms) for d in replica.devices), default=now_ms)
+        is_sick = any((replica.node, d) in ledger.sick_ms for d in replica.devices)
+        if is_sick and replica.stage in (Stage.BINDING, Stage.RUNNING) and now_ms - since >= record.spec.loss_grace_ms:
+            found.append(key)
+    return found
 
 
 def _size(tree: Tree, record: Record) -> str | None:
