@@ -156,10 +156,11 @@ class Reserver:
         board = self._world.boards[opening.pool]
         releases, nodes = self._of(board), opening.seating.nodes()
         last = releases.ends == opening.at_ms
-        found = [(int(row), {int(node)}) for row, node in zip(releases.rows[last], releases.nodes[last], strict=True)]
-        found += [(s.row, s.seating.nodes()) for s in board.shadows if s.end_ms == opening.at_ms]
-        near = {row for row, places in found if places & nodes} or {row for row, _ in found}
-        return sorted(self._world.spec(row).id for row in near)
+        ended = [shadow for shadow in board.shadows if shadow.end_ms == opening.at_ms]
+        near = set(releases.rows[last & np.isin(releases.nodes, sorted(nodes))].tolist())
+        near |= {shadow.row for shadow in ended if shadow.seating.nodes() & nodes}
+        rows = near or {*releases.rows[last].tolist(), *(shadow.row for shadow in ended)}
+        return sorted(self._world.spec(row).id for row in rows)
 
     def is_sure(self, opening: Opening) -> bool:
         """Whether everything that has to end on its nodes by then has a known run time."""
