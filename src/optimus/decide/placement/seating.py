@@ -33,7 +33,6 @@ class Seats:
     devices: list[tuple[int, ...]]
     milli: list[int]
 
-
     def split(self) -> list[Seats]:
         """The same, one replica each."""
         each = zip(self.ordinals, self.nodes, self.devices, self.milli, strict=True)

@@ -25,14 +25,15 @@ def inside_guarantees(cycle: Cycle) -> list[str]:
             found.append(f"{name} gets room, but its queue {record.spec.queue} cannot be used")
             continue
         had = fixed_amount(old)
-        more = any(number > had.get(r, 0) for r, number in fixed_amount(record).items())
+        more = {r for r, number in fixed_amount(record).items() if number > had.get(r, 0)}
         if record.spec.preemptible is Preemptible.SURPLUS and old.live:
-            more = False  # its minimum was counted before, whole or not
-        if record.spec.preemptible in (Preemptible.NO, Preemptible.SURPLUS) and more:
+            more = set()  # its minimum was counted before, whole or not
+        if record.spec.preemptible in (Preemptible.NO, Preemptible.SURPLUS):
             found += [
                 f"{name} ({record.spec.preemptible}) is admitted outside the guarantee of {q}: "
                 f"{used} of {allowed} {r} in {p}"
                 for q, p, r, used, allowed in fixed_faults(cycle.after, tree, record.spec)
+                if r in more
             ]
         found += _limits(cycle.before, cycle.after, tree, name)
     return found
