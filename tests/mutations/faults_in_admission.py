@@ -182,7 +182,7 @@ LEDGERS = [
         "np.subtract.at(ledger.scalars, nodes, scalars)",
         "ledger.scalars[nodes] -= scalars",
         "every replica takes its CPU and memory",
-        "invariant 1",
+        "placement/every-replica-of-a-large-gang-takes-its-cpu.yaml",
     ),
     Fault(
         "kept-promise-not-counted-now",
