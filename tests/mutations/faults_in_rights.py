@@ -198,7 +198,7 @@ RIGHTS = [
         "free_surplus = ((inside_surplus & reach) == 0) & has_surplus",
         "free_surplus = (inside_surplus >= 0) & has_surplus",
         "surplus inside a guarantee is protected from other queues",
-        "invariant 6",
+        "reclaim/surplus-inside-the-guarantee-stays.yaml",
     ),
     Fault(
         "promised-room-taken-from-its-owner",

@@ -90,7 +90,6 @@ class Scorer:
             free_cpu_milli=room.scalars[at][:, 0],
             free_memory_mib=room.scalars[at][:, 1],
             free_devices=(gpus >= 1000).sum(axis=1),
-            running_replicas=np.zeros(len(gpus), dtype=np.int64),
         )
         keys, condition = placement_keys(self._policy, columns)
         if condition is not None and condition not in self.conditions:

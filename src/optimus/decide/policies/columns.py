@@ -123,7 +123,6 @@ class NodeColumns:
     free_memory_mib: IntArray
     free_devices: IntArray
     """Devices of which nothing is taken."""
-    running_replicas: IntArray
 
     def __post_init__(self) -> None:
         _protect(self)
