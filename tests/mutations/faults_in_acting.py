@@ -27,7 +27,7 @@ ACTING = [
         "to_ask_again = list(refused)",
         "to_ask_again = []",
         "deciding again with nothing new asks for nothing",
-        "invariant 9",
+        "elastic/who-was-refused-asks-again-when-others-have-grown.yaml",
     ),
     Fault(
         "started-on-room-that-is-not-free-yet",

@@ -107,9 +107,9 @@ class Grower:
         while wanting := [row for row in able if benefit(row) > 0]:
             refused_before_growth = self._one_pass(wanting, benefit)
             able = [row for row in refused_before_growth if not self._gave_way(row)]
-        for row in self._grown:
-            world.record_growth(row)
-        self._grown.clear()
+            for row in self._grown:  # now: what it gives up next stands behind what it gained
+                world.record_growth(row)
+            self._grown.clear()
 
     def _one_pass(self, rows: list[int], benefit: Callable[[int], int]) -> list[int]:
         """Returns those that were refused a step before somebody else took one."""
