@@ -85,11 +85,18 @@ def tell_actions(plan: Plan, book: Book) -> tuple[ActionTold, ...]:
     """Must be called before the plan is taken up: it says from where to where."""
     promised = {action.workload: action.placements for action in plan.actions if isinstance(action, Hold)}
     moving = {action.workload for action in plan.actions if isinstance(action, Evict) and action.moved}
-    return tuple(
-        _tell_action(action, book.entries[action.workload], promised.get(action.workload, ()))
-        for action in plan.actions
-        if not (isinstance(action, Hold) and action.workload in moving)  # said with the move
-    )
+    told = []
+    replicas: dict[str, int] = {}  # as the plan goes on: one workload may gain and give in the same plan
+    for action in plan.actions:
+        name, entry = action.workload, book.entries[action.workload]
+        has = replicas.setdefault(name, sum(not replica.promised for replica in entry.live.values()))
+        if isinstance(action, Start | Grow):
+            replicas[name] = has + len(action.placements)
+        elif isinstance(action, Shrink):
+            replicas[name] = has - len(action.slots)
+        if not (isinstance(action, Hold) and name in moving):  # said with the move
+            told.append(_tell_action(action, entry, promised.get(name, ()), replicas[name]))
+    return tuple(told)
 
 
 def tell_cycle(
@@ -218,12 +225,12 @@ def _differences(before: Workload | Node, now: Workload | Node, leave_out: tuple
 # -- actions ----------------------------------------------------------------------------------------------------
 
 
-def _tell_action(action: Action, entry: Entry, promised: tuple[Placement, ...]) -> ActionTold:
+def _tell_action(action: Action, entry: Entry, promised: tuple[Placement, ...], after: int) -> ActionTold:
+    """`after`: how many replicas it has then."""
     match action:
         case Start(name, _, placements):
             return _told("Start", name, describe_places(placements), replicas=_places(placements, "starting"))
         case Grow(name, placements):
-            after = sum(not replica.promised for replica in entry.live.values()) + len(placements)
             text = f"by {len(placements)} to {count(after, 'replica')}, on {_on(p.node for p in placements)}"
             return _told("Grow", name, text, replicas=_places(placements, "starting"))
         case Hold(name, _, placements, _, waits_for):
@@ -231,8 +238,7 @@ def _tell_action(action: Action, entry: Entry, promised: tuple[Placement, ...]) 
             text = describe_places(placements) + (until if waits_for else "")
             return _told("Hold", name, text, replicas=_places(placements, "promised"))
         case Shrink(name, slots, cause, beneficiary):
-            left = sum(not replica.promised for replica in entry.live.values()) - len(slots)
-            text = f"by {len(slots)} to {count(left, 'replica')}: {cause.text()}"
+            text = f"by {len(slots)} to {count(after, 'replica')}: {cause.text()}"
             return _told("Shrink", name, text, cause, beneficiary, given_up=_given_up(entry, slots))
         case Evict():
             return _tell_eviction(action, entry, promised)
