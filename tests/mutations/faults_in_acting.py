@@ -22,14 +22,6 @@ ACTING = [
         "elastic/the-maximum-of-running-work-can-be-changed.yaml",
     ),
     Fault(
-        "refused-growth-does-not-ask-again",
-        "decide/growing.py",
-        "to_ask_again = list(refused)",
-        "to_ask_again = []",
-        "deciding again with nothing new asks for nothing",
-        "elastic/who-was-refused-asks-again-when-others-have-grown.yaml",
-    ),
-    Fault(
         "started-on-room-that-is-not-free-yet",
         "decide/taking.py",
         "        gpus[at] >= milli for at, milli in need_gpus.items()",
@@ -83,7 +75,7 @@ ACTING = [
         "if _is_whole(world, row) and _room_is_free(world, slots):",
         "if _room_is_free(world, slots):",
         "promises whole or not at all",
-        "invariant 2",
+        "gang/half-a-promise-does-not-start.yaml",
     ),
     Fault(
         "hold-never-expires",
@@ -131,7 +123,7 @@ ACTING = [
         "if (over - total <= np.maximum(left, 0)).all() and not",
         "if (over - total < -(1 << 60)).all() and not",
         "nobody is stopped for nothing when a limit is lowered",
-        "invariant 6",
+        "limits/a-lowered-limit-stops-nobody-for-nothing.yaml",
     ),
     Fault(
         "released-by-row",

@@ -99,36 +99,26 @@ class Grower:
         world.shrink(row, slots, reason(code, replicas=counted(len(slots), "replica")))
 
     def run(self) -> None:
-        """Everybody's next step, round after round, until nobody can or wants to grow. Who was refused asks again when
-        others have grown: their new surplus may be what it is due."""
+        """Everybody's next step, round after round, until nobody can or wants to grow."""
         world = self.world
         able = [row for row in self._candidates() if self._pays_back(row)]
-        benefit = self._benefits(able) if able else lambda _row: 0
-        while wanting := [row for row in able if benefit(row) > 0]:
-            refused_before_growth = self._one_pass(wanting, benefit)
-            able = [row for row in refused_before_growth if not self._gave_way(row)]
-            for row in self._grown:  # now: what it gives up next stands behind what it gained
-                world.record_growth(row)
-            self._grown.clear()
-
-    def _one_pass(self, rows: list[int], benefit: Callable[[int], int]) -> list[int]:
-        """Returns those that were refused a step before somebody else took one."""
-        world = self.world
-        turns = RoundTurns(world, self.shares.lending, line_up(world, self.shares, rows), self._need, benefit)
-        refused: list[int] = []
-        to_ask_again: list[int] = []
+        if not able:
+            return
+        benefit = self._benefits(able)
+        lines = line_up(world, self.shares, [row for row in able if benefit(row) > 0])
+        turns = RoundTurns(world, self.shares.lending, lines, self._need, benefit)
         while (row := turns.next()) is not None:
             if self._steps_left <= 0:
                 world.unreached.add("grow")
-                return []
+                break
             self._steps_left -= 1
             if self._grow_once(row):
                 turns.step_taken()
-                to_ask_again = list(refused)
             else:
                 turns.done()
-                refused.append(row)
-        return to_ask_again
+        for row in self._grown:
+            world.record_growth(row)
+        self._grown.clear()
 
     def _gave_way(self, row: int) -> bool:
         draft = self.world.drafts.get(row)
