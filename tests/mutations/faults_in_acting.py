@@ -169,14 +169,6 @@ CYCLE = [
         "invariant 4",
     ),
     Fault(
-        "refusal-outlives-its-cause",
-        "decide/allocating.py",
-        "if kept is not None and kept[0] == (world.script.departures, len(self.waiting.reservations)):",
-        "if kept is not None:",
-        "a refusal holds while nothing has come free",
-        "invariant 9",
-    ),
-    Fault(
         "only-the-first-pool-is-tried",
         "decide/allocating.py",
         "pools = [pool for pool in ask.pools if ask.possible(pool)]",

@@ -190,7 +190,7 @@ RIGHTS = [
         "lower = holdings.priority < int(world.columns.priority[row])",
         "lower = holdings.priority <= int(world.columns.priority[row])",
         "only strictly lower priority is preempted: <= instead of <",
-        "invariant 6",
+        "invariant 7",
     ),
     Fault(
         "surplus-inside-a-guarantee-taken",
