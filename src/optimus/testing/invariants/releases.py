@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from optimus.model.plans import Drop, Evict, Reject, Shrink
 from optimus.model.queues import GPU, QueueState, WaitAction
 from optimus.model.reasons import Code
@@ -66,13 +68,13 @@ def _stop(cycle: Cycle, tree: Tree, record: Record, action: Evict | Shrink) -> s
     if code is Code.SIZE_LOWERED:
         return _size(tree, record)
     if code is Code.ODD_SIZE:
-        return None if faults(record.spec.gang, _left(cycle, record)) else "its shape is one it may have"
+        return None if faults(record.spec.gang, _left(cycle, record, action)) else "its shape is one it may have"
     if code is Code.ABOVE_MAXIMUM:
         most = most_replicas(record.spec.gang)
-        extra = [o for role, ordinals in _left(cycle, record).items() for o in ordinals if o >= most[role]]
+        extra = [o for role, ordinals in _left(cycle, record, action).items() for o in ordinals if o >= most[role]]
         return None if extra else "it is not above its maximum"
     if code is Code.BELOW_MINIMUM:
-        if meets_minimum(record.spec.gang, _left(cycle, record)):
+        if meets_minimum(record.spec.gang, _left(cycle, record, action)):
             return "it has its minimum"
         grace = record.spec.loss_grace_ms if record.spec.on_loss is OnLoss.REPLACE else 0
         since = cycle.now_ms if record.short_ms is None else record.short_ms
@@ -83,15 +85,15 @@ def _stop(cycle: Cycle, tree: Tree, record: Record, action: Evict | Shrink) -> s
     return "that is no cause to stop work for nobody"
 
 
-def _left(cycle: Cycle, record: Record) -> dict[str, set[int]]:
-    """What is there once places that were never taken have been given up."""
+def _left(cycle: Cycle, record: Record, action: Evict | Shrink) -> dict[str, set[int]]:
+    """What is there once places that were never taken, and what stands before in the plan, have been given up."""
     present = record.present()
     for (role, ordinal), replica in record.live.items():
         if replica.stage is Stage.HELD and 0 <= replica.until_ms <= cycle.now_ms:
             present[role].discard(ordinal)
-    for action in cycle.plan.actions:
-        if isinstance(action, Drop) and action.workload == record.spec.id:
-            for role, ordinal in action.slots:
+    for earlier in takewhile(lambda each: each is not action, cycle.plan.actions):
+        if isinstance(earlier, Drop | Shrink) and earlier.workload == record.spec.id:
+            for role, ordinal in earlier.slots:
                 present.get(role, set()).discard(ordinal)
     return present
 
