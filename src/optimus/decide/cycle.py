@@ -37,6 +37,7 @@ def decide(snapshot: Snapshot, policy: Policy, now_ms: int, seed: int = 0, budge
     drop_holds(world)
     release(world)
     refusals, hopefuls = _sort_out(world)
+    hopefuls += _waiting_again(world, refusals)
     shares = compute_shares(world)
     taker = Taker(world, shares)
     allocator = Allocator(world, shares, taker)
@@ -72,11 +73,17 @@ def _sort_out(world: World) -> tuple[dict[int, Reason], list[int]]:
             refusals[row] = refusal
             if refusal.code is not Code.BACKING_OFF:
                 world.refused.add(row)
-        elif (over := ran_too_long(world, row) or waited_too_long(world, row, WaitAction.FAIL)) is not None:
-            world.reject(row, over)
-        else:
+        elif not _is_over(world, row):
             hopefuls.append(row)
     return refusals, hopefuls
+
+
+def _is_over(world: World, row: int) -> bool:
+    """Refuse for good what ran or waited too long."""
+    over = ran_too_long(world, row) or waited_too_long(world, row, WaitAction.FAIL)
+    if over is not None:
+        world.reject(row, over)
+    return over is not None
 
 
 def _waiting_again(world: World, refusals: dict[int, Reason]) -> list[int]:
@@ -84,10 +91,10 @@ def _waiting_again(world: World, refusals: dict[int, Reason]) -> list[int]:
     again = []
     for row in dict.fromkeys(world.requeued):
         refusal = standing_refusal(world, row)
-        if refusal is None:
-            again.append(row)
-        else:
+        if refusal is not None:
             refusals[row] = refusal
+        elif not _is_over(world, row):
+            again.append(row)
     world.requeued.clear()
     return again
 

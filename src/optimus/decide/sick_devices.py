@@ -23,18 +23,18 @@ def give_up_on_sick_devices(world: World) -> None:
     slots = world.slots
     started = np.isin(slots.view("phase"), (Phase.BINDING, Phase.RUNNING))
     sick = np.flatnonzero((slots.view("sick_since") >= 0) & started)
-    rows = {int(row) for row in slots.workload[sick]}
+    rows, silent = {int(row) for row in slots.workload[sick]}, set(sick.tolist())
     for row in sorted(rows, key=lambda r: world.spec(r).id):
-        mine = set(world.slots_of(row)) & set(sick.tolist())
+        mine = [slot for slot in world.slots_of(row) if slot in silent]
         draft = world.drafts.get(row)
         if not mine or not world.columns.alive[row] or (draft is not None and draft.evicted):
             continue
         grace = world.spec(row).loss_grace_ms
-        lost = sorted(slot for slot in mine if world.now_ms - int(slots.sick_since[slot]) >= grace)
+        lost = [slot for slot in mine if world.now_ms - int(slots.sick_since[slot]) >= grace]
         if lost:
             _lose(world, row, lost, grace)
         else:
-            _warn(world, row, sorted(mine), grace)
+            _warn(world, row, mine, grace)
 
 
 def _lose(world: World, row: int, lost: list[int], grace: int) -> None:
