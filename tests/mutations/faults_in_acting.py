@@ -155,8 +155,8 @@ CYCLE = [
     Fault(
         "given-up-room-not-asked-for-again",
         "decide/cycle.py",
-        "hopefuls += _waiting_again(world, refusals)",
-        "_waiting_again(world, refusals)",
+        "elif not _is_over(world, row):\n            again.append(row)",
+        "elif not _is_over(world, row):\n            pass",
         "whoever gave up held room waits again, with a reason",
         "invariant 0",
     ),
