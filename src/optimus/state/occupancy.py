@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optimus.model.observations import SlotRunning
-from optimus.model.problems import Problem
 from optimus.model.slots import Event, Phase, after
-from optimus.model.workloads import Request, share_milli
 from optimus.state.arrays import Ints
 from optimus.state.history import Use
 from optimus.state.node_table import COMING, NOW
@@ -139,86 +136,14 @@ class Occupancy:
         if target == Phase.RELEASING:
             columns.until[slot] = now_ms + self._state.workloads.spec(row).grace_ms
             self._leave(slot)
-            if workload.lost_since[row] < 0 and self._is_short(row):
+            if workload.lost_since[row] < 0 and self.is_short(row):
                 workload.lost_since[row] = now_ms  # told by a plan? then the plan ends this attempt as well
         columns.phase[slot] = int(target)
         if Phase.RUNNING in (before, target):
             self._recount_running(row, slot, 1 if target == Phase.RUNNING else -1, now_ms)
 
-    def confirm(self, observation: SlotRunning, slot: int | None, now_ms: int) -> list[Problem]:
-        """A replica runs: at its place, at another one (somebody else chose), or without ever having been placed."""
-        state = self._state
-        row = state.workloads.row_of.get(observation.workload)
-        subject = f"workload {observation.workload}"
-        if row is None:
-            return [Problem(subject, "", "a replica runs, but the workload is unknown")]
-        role = state.workloads.signature(row).role_index.get(observation.role)
-        if role is None:
-            return [Problem(subject, "", f"a replica of the unknown role {observation.role} runs")]
-        devices = observation.devices
-        if slot is not None:
-            there = int(state.slots.columns.node[slot])
-            node = state.nodes.row_of.get(observation.node, there) if observation.node else there
-            if node == there and devices and self._only_counts(node):
-                self._learn_devices(slot, devices)
-            elif node != there or (devices and devices != state.slots.devices[slot]):
-                phase = Phase(int(state.slots.columns.phase[slot]))
-                self._drop_row(slot)
-                slot = self._adopt(row, role, observation.ordinal, node, devices, phase)
-            elif state.slots.columns.promised[slot]:
-                self.keep(slot, -1)
-        else:
-            node_row = state.nodes.row_of.get(observation.node)
-            if node_row is None:
-                return [Problem(subject, "", f"a replica runs on the unknown node {observation.node!r}")]
-            slot = self._adopt(row, role, observation.ordinal, node_row, devices, Phase.HELD)
-            if state.workloads.columns.lost_since[row] < 0 and self._is_short(row):
-                state.workloads.columns.lost_since[row] = now_ms  # until the others are seen as well
-        since = now_ms if observation.since_ms is None else min(observation.since_ms, now_ms)
-        if since < now_ms and not state.workloads.columns.running[row]:
-            state.workloads.count_service(row, since)
-            state.workloads.columns.counted_at[row] = since
-        if devices:
-            state.slots.columns.known[slot] = 1
-        self.move(slot, Event.CONFIRM, since)
-        return []
-
-    def _only_counts(self, node: int) -> bool:
-        found = self._state.nodes.nodes[node]
-        return found is not None and not found.assignable
-
-    def _learn_devices(self, slot: int, devices: tuple[int, ...]) -> None:
-        """Somebody else picked the devices. Whoever was only booked on them gets those that are given up instead."""
-        slots = self._state.slots
-        given_up = [d for d in slots.devices[slot] if d not in devices]
-        taken = {d for d in devices if d not in slots.devices[slot]}
-        on_node = np.flatnonzero(slots.columns.view("node") == slots.columns.node[slot]).tolist()
-        for other in on_node:
-            clash = taken.intersection(slots.devices[other])
-            if other == slot or not clash or slots.columns.known[other]:
-                continue
-            booked = list(slots.devices[other])
-            for device in sorted(clash):
-                if given_up:
-                    booked[booked.index(device)] = given_up.pop(0)
-                    taken.discard(device)
-            self._rebook(other, tuple(sorted(booked)))
-        self._rebook(slot, devices)
-
-    def rebook_unknown(self, node: int) -> None:
-        """A node whose devices are only counted has changed: whoever is booked on a device that is not there any more,
-        and may in truth be on another, is booked on one that looks free."""
-        slots, nodes = self._state.slots, self._state.nodes.columns
-        capacity, free = nodes.capacity_gpus[node], nodes.now_gpus[node]
-        for slot in np.flatnonzero(slots.columns.view("node") == node).tolist():
-            milli = int(slots.columns.milli[slot])
-            lost = [d for d in slots.devices[slot] if capacity[d] <= 0]
-            spare = [d for d in range(len(capacity)) if capacity[d] > 0 and free[d] >= milli]
-            if lost and spare and not slots.columns.known[slot]:
-                moved = dict(zip(lost, spare, strict=False))
-                self._rebook(slot, tuple(sorted(moved.get(d, d) for d in slots.devices[slot])))
-
-    def _rebook(self, slot: int, devices: tuple[int, ...]) -> None:
+    def rebook(self, slot: int, devices: tuple[int, ...]) -> None:
+        """It is on other devices of its node than was thought."""
         state = self._state
         columns = state.slots.columns
         leaves, promised = columns.phase[slot] == Phase.RELEASING, bool(columns.promised[slot])
@@ -251,7 +176,7 @@ class Occupancy:
     def gang_changed(self, row: int, now_ms: int) -> None:
         """Its minimum or maximum is another one: what it has may be too little now, enough, or too much."""
         workloads = self._state.workloads
-        if self._is_short(row):
+        if self.is_short(row):
             if workloads.columns.lost_since[row] < 0:
                 workloads.columns.lost_since[row] = now_ms
         else:
@@ -335,9 +260,9 @@ class Occupancy:
         workload = state.workloads.columns
         if before == Phase.RUNNING:
             self._recount_running(row, slot, -1, now_ms)
-        self._drop_row(slot)
+        self.drop(slot)
         if state.workloads.slots[row] or state.workloads.leaving[row]:
-            if before != Phase.RELEASING and workload.lost_since[row] < 0 and self._is_short(row):
+            if before != Phase.RELEASING and workload.lost_since[row] < 0 and self.is_short(row):
                 workload.lost_since[row] = now_ms
         elif workload.alive[row]:
             self.restart(row)
@@ -346,7 +271,7 @@ class Occupancy:
         else:
             self._forget_workload(row, now_ms)
 
-    def _drop_row(self, slot: int) -> None:
+    def drop(self, slot: int) -> None:
         """Take a slot out of every count and out of the table."""
         state = self._state
         columns = state.slots.columns
@@ -386,7 +311,7 @@ class Occupancy:
             if workload.started[row] < 0:
                 workload.started[row] = now_ms
 
-    def _is_short(self, row: int) -> bool:
+    def is_short(self, row: int) -> bool:
         """Whether it has some replicas but not its minimum; promised ones do not count."""
         return bool(self._state.workloads.columns.held[row]) and not self._has_minimum(row, Phase.HELD)
 
@@ -409,38 +334,3 @@ class Occupancy:
         if workloads.columns.elapsed[row] > 0:
             self._state.history.ended(spec.queue, spec.family, int(workloads.columns.elapsed[row]))
         workloads.remove(row)
-
-    def _adopt(self, row: int, role: int, ordinal: int, node: int, devices: tuple[int, ...], phase: Phase) -> int:
-        """Count a replica that is where it is, whatever the plan was."""
-        state = self._state
-        state.refresh()
-        request = state.workloads.signature(row).chains[role].role.request
-        if request.gpu_count and not devices:
-            devices = self._likely_devices(node, request)
-        measured = self._measured(node, devices, request)
-        memory = min((int(state.nodes.columns.gpu_memory[node, d]) for d in measured), default=0)
-        milli = share_milli(request, memory) if devices else 0
-        return self.hold(row, role, ordinal, node, devices, milli, promised=False, until_ms=-1, phase=phase)
-
-    def _measured(self, node: int, devices: tuple[int, ...], request: Request) -> list[int]:
-        """Devices whose memory says how large the share is: its own, or for several, which take the same share of each,
-        all that it could have got on the node."""
-        if request.gpu_count < 2:
-            return list(devices)
-        columns, resources = self._state.nodes.columns, self._state.resources
-        named = {resources.model_ids.get(each.model) for each in request.models}
-        models, memory = columns.gpu_model[node].tolist(), columns.gpu_memory[node].tolist()
-        able = [
-            d
-            for d, model in enumerate(models)
-            if model >= 0 and (not named or model in named) and memory[d] >= request.gpu_memory_mib
-        ]
-        return able or list(devices)
-
-    def _likely_devices(self, node: int, request: Request) -> tuple[int, ...]:
-        """Devices for a replica whose body did not say which: the freest, by index."""
-        columns = self._state.nodes.columns
-        free = columns.now_gpus[node]
-        usable = [d for d in range(len(free)) if columns.gpu_model[node, d] >= 0]
-        usable.sort(key=lambda d: (-int(free[d]) if request.gpu_milli >= 1000 else (free[d] < request.gpu_milli), d))
-        return tuple(sorted(usable[: request.gpu_count]))

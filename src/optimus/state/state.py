@@ -22,7 +22,7 @@ from optimus.model.queues import Queue
 from optimus.model.settings import Settings
 from optimus.model.slots import Event, Phase
 from optimus.model.validation import node_problems, pool_problems, queue_problems, workload_problems
-from optimus.state import assuming
+from optimus.state import assuming, confirming
 from optimus.state.arrays import Ints
 from optimus.state.health import note_health
 from optimus.state.history import History
@@ -141,7 +141,7 @@ class State:
             old = self.nodes.nodes[row]
         row = self.nodes.put(observation.node, now_ms)
         if not observation.node.assignable:
-            self.occupancy.rebook_unknown(row)
+            confirming.rebook_unknown(self, row)
         if old != observation.node:
             self._layout_dirty = True
             note_health(self, row, now_ms, old)
@@ -242,7 +242,7 @@ class State:
             self.occupancy.move(slot, Event.BIND, now_ms)
 
     def _slot_running(self, observation: seen.SlotRunning, now_ms: int) -> list[Problem] | None:
-        problems = self.occupancy.confirm(observation, self._slot_row(observation), now_ms)
+        problems = confirming.confirm(self, observation, self._slot_row(observation), now_ms)
         slot = self._slot_row(observation)
         if slot is not None:
             note_health(self, int(self.slots.columns.node[slot]), now_ms)
