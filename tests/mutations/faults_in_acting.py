@@ -40,8 +40,8 @@ ACTING = [
     Fault(
         "moving-loses-somebody",
         "decide/taking.py",
-        "possible = len(moves) == len(victims)",
-        "possible = len(moves) <= len(victims)",
+        "if len(moves) != len(victims):",
+        "if len(moves) > len(victims):",
         "consolidation moves, it does not evict",
         "invariant 6",
     ),

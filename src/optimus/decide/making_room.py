@@ -119,7 +119,7 @@ class RoomSearch:
         moves: dict[int, Seating] = {}
         paths, limit = self._world.tree.paths, self._world.tree.limit[:, self._pool]
         used = self._world.used_coming[:, self._pool].copy()
-        used[paths[self._queue]] += self._amount
+        used[paths[self._queue]] += seating.amount()
         for unit in victims:
             if self._world.columns.queue[unit.row] >= 0:
                 used[paths[int(self._world.columns.queue[unit.row])]] -= unit.amount

@@ -93,22 +93,26 @@ class Taker:
         if amount[GPU_COLUMN] > free[0] or (amount[1:] > free[1]).any():
             return False
         guaranteed = is_guaranteed(world, queue, pool, amount)
-        room = board.room_to_promise(None if guaranteed else end_ms(world, row))
-        search = RoomSearch(world, row, ask, ask.minimum, amount, room, ())
-        found = search.find(self._movable(pool))
-        if found is not None:
+        for memory_mib in ask.memory_steps(pool):  # where a share is too much, smaller ones on larger devices
+            room = board.room_to_promise(None if guaranteed else end_ms(world, row))
+            search = RoomSearch(world, row, ask, ask.minimum, amount, room, (), memory_mib=memory_mib)
+            found = search.find(self._movable(pool))
+            if found is None:
+                break
             victims, seating = found
+            if not self._is_lawful(row, search, victims, seating, grows=False):
+                continue
             moves = search.replace_victims(victims, seating)
-            possible = len(moves) == len(victims)
-            if possible and not self._worth_it(row, amount, victims):
+            if len(moves) != len(victims):
+                break
+            if not self._worth_it(row, amount, victims):
                 self._worth_mattered = True
                 return False
-            if possible:
-                if victims:
-                    self._state(row, victims, seating, moves, grows=False)
-                else:
-                    self._promise(row, seating, [], grows=False)
-                return True
+            if victims:
+                self._state(row, victims, seating, moves, grows=False)
+            else:
+                self._promise(row, seating, [], grows=False)
+            return True
         self._hopeless[key] = world.script.departures
         return False
 
