@@ -164,11 +164,19 @@ def _costs(world: World, rows: Ints, amount: Ints) -> Ints:
     return np.where(idle, 0, costs)  # nothing runs: taking a hold back costs nothing
 
 
+def amount_here(world: World, row: int, amount: Ints) -> Ints:
+    """Of what the workload has: without what it has on nodes that were given to another pool."""
+    away = [slot for slot in world.slots_of(row) if slot in world.strays] if world.strays else []
+    return amount - world.slots.amount[away].sum(axis=0) if away else amount
+
+
 def places_of(world: World, row: int, slots: list[int] | None = None) -> list[Place]:
-    """What comes free when these slots stop (all of the workload's when none are given)."""
+    """What comes free in its pool when these slots stop (all of the workload's when none are given)."""
     draft = world.drafts.get(row)
     places = []
     for slot in world.slots_of(row) if slots is None else slots:
+        if slot in world.strays:
+            continue  # its node has a number in another pool
         node = int(world.node_index[world.slots.node[slot]])
         amount = world.slots.amount[slot]
         devices = world.snapshot.slots.devices[slot]

@@ -99,7 +99,7 @@ class RoomSearch:
             seating = self._seat()
             if seating is not None:
                 return [], seating
-        units = [unit for unit in units if self._useful(unit)]
+        units = [unit for unit in units if unit.places and self._useful(unit)]
         sets = [self._across(order) for order in self._orders(units)]
         sets += [self._node_by_node(units), self._domain_by_domain(units)]
         found = [chosen for chosen in sets if chosen is not None]

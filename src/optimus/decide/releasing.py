@@ -45,7 +45,7 @@ def keep_promises(world: World) -> None:
         slots = [slot for slot in world.slots_of(row) if world.slots.promised[slot]]
         if not slots or world.table.leaving[row] or standing_refusal(world, row) is not None:
             continue
-        if _is_whole(world, row) and _room_is_free(world, slots):
+        if _is_whole(world, row) and world.strays.isdisjoint(slots) and _room_is_free(world, slots):
             world.keep_promise(row, slots, grows=columns.held[row] > 0)
 
 
@@ -62,11 +62,14 @@ def drop_holds(world: World) -> None:
         kept = set(draft.kept) if draft is not None else set()
         mine = [slot for slot in world.slots_of(row) if slot not in kept]
         late = [slot for slot in mine if expired[slot]]
+        waiting = [slot for slot in mine if promised[slot]]
         refusal = standing_refusal(world, row) if not kept and not world.columns.held[row] else None
         if refusal is not None and refusal.code is not Code.BACKING_OFF and mine:
             world.drop(row, mine, refusal)
         elif late:
             world.drop(row, late, reason(Code.HOLD_EXPIRED, held=held))
+        elif not world.strays.isdisjoint(waiting):
+            world.drop(row, waiting, reason(Code.ROOM_LOST))  # a part of it is in another pool now
         elif not kept and not world.columns.held[row] and not _is_whole(world, row):
             world.drop(row, mine, reason(Code.ROOM_LOST))
 

@@ -12,7 +12,7 @@ from msgspec import structs
 from optimus.decide.asks import Ask
 from optimus.decide.durations import end_ms
 from optimus.decide.entitlements import Entitlement, entitlement, is_guaranteed
-from optimus.decide.holdings import places_of
+from optimus.decide.holdings import amount_here, places_of
 from optimus.decide.making_room import RoomSearch
 from optimus.decide.placement.seating import Seating
 from optimus.decide.quotas import breaks_rules, limits_allow_now, over_guarantee, over_limit, seats_over_guarantee
@@ -221,9 +221,9 @@ class Taker:
                 continue
             if world.now_ms - started < self.cache.before_preempt[holdings.queue[i]]:
                 continue
-            cost = int(holdings.cost[i])
+            cost, amount = int(holdings.cost[i]), amount_here(world, int(row), holdings.amount[i])
             places = places_of(world, int(row))
-            units.append(Unit(int(row), None, OWN_QUEUE, holdings.amount[i], 0, 0, cost, places))
+            units.append(Unit(int(row), None, OWN_QUEUE, amount, 0, 0, cost, places))
         units.sort(key=lambda unit: (unit.cost, int(unit.amount[GPU_COLUMN]), world.spec(unit.row).id))
         return units
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from optimus.decide.drafts import Addition
 from optimus.decide.entitlements import Entitlement, attribute
-from optimus.decide.holdings import Holdings, Ledgerbook, Place, places_of, seating_places
+from optimus.decide.holdings import Holdings, Ledgerbook, Place, amount_here, places_of, seating_places
 from optimus.decide.quotas import waited_too_long
 from optimus.decide.shares import Shares
 from optimus.decide.turns import RATIO
@@ -254,7 +254,7 @@ def _patience_ms(world: World, cache: HoldingsCache, queue: int) -> int:
 def _whole_unit(world: World, holdings: Holdings, i: int, side: int, tier: int, steps: list[Unit]) -> Unit:
     """The workload without what its surplus steps, which go first, give back."""
     row = int(holdings.rows[i])
-    amount, places = holdings.amount[i], None
+    amount, places = amount_here(world, row, holdings.amount[i]), None
     if steps:
         before = {slot for step in steps for slot in step.slots or ()}
         undone = {id(step.fresh) for step in steps}
@@ -294,14 +294,16 @@ def _surplus_units(
         return Unit(row, [], side, amount, priority, tier, 0, places, before, addition)
 
     def stop(slots: list[int], before: tuple[Unit, ...]) -> Unit:
-        amount, places = world.slots.amount[slots].sum(axis=0), places_of(world, row, slots)
+        here = [slot for slot in slots if slot not in world.strays]
+        amount, places = world.slots.amount[here].sum(axis=0), places_of(world, row, here)
         return Unit(row, slots, side, amount, priority, tier, cost, places, before)
 
     if any_order:  # any replica will do: those on nodes the asker can use first, growth of this plan before what runs
         undone = [undo(addition, ()) for addition in (draft.additions if holdings.fresh[i] and draft else growth)]
-        units = undone + [stop([slot], ()) for slot in world.slots_of(row)]
-        surplus = sum(len(unit.places) for unit in units) - signature.minimum_count
-        if not holdings.fresh[i] and surplus < sum(len(unit.places) for unit in undone):  # they replace what was lost
+        stopped = [stop([slot], ()) for slot in world.slots_of(row)]
+        units, added = undone + stopped, sum(len(unit.places) for unit in undone)
+        surplus = added + len(stopped) - signature.minimum_count
+        if not holdings.fresh[i] and surplus < added:  # they replace what was lost
             yield from undone
             return
         units.sort(key=lambda unit: (not _is_useful(unit, useful), unit.fresh is None, -_last_ordinal(world, unit)))

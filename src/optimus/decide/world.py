@@ -50,6 +50,8 @@ class World:
         self.node_index: Ints = np.zeros(len(snapshot.node_pool), dtype=np.int64)
         for view in snapshot.pools:
             self.node_index[view.rows] = np.arange(view.size)
+        self.strays = self._strays()
+        """Slots on a node that was given to another pool under its workload."""
         self.used_now = snapshot.used_now.copy()
         self.used_coming = snapshot.used_coming.copy()
         self.tries = Tries(budget.trial_fits)
@@ -436,6 +438,14 @@ class World:
                 self.used_now[path, pool] += sign * amount
             if coming:
                 self.used_coming[path, pool] += sign * amount
+
+    def _strays(self) -> frozenset[int]:
+        if len(self.boards) < 2:
+            return frozenset()
+        workload = self.slots.view("workload")
+        used = np.flatnonzero(workload >= 0)
+        there = self.snapshot.node_pool[self.slots.node[used]]
+        return frozenset(used[there != self.columns.pool[workload[used]]].tolist())
 
     def activity_of_slot(self, slot: int) -> int:
         chains = self.signature(int(self.slots.workload[slot])).chains

@@ -12,9 +12,9 @@ from itertools import combinations
 
 from optimus.model.reasons import Code
 from optimus.model.workloads import Preemptible, Workload
-from optimus.testing.amounts import Amount, measured_by, plus
+from optimus.testing.amounts import Amount, measured_by, plus, total
 from optimus.testing.body import Cycle
-from optimus.testing.ledger import COMING, Ledger, Record, Stage
+from optimus.testing.ledger import COMING, Ledger, Record, Replica, Stage
 from optimus.testing.queue_paths import TOP, Tree
 from optimus.testing.rights import (
     Use,
@@ -44,6 +44,8 @@ MOST_VICTIMS = 8
 class Victim:
     record: Record
     side: str
+    replicas: list[Replica]
+    """Those in the pool: a node may have been moved to another one under it."""
     amount: Amount
 
 
@@ -115,7 +117,8 @@ def _victims(
             continue
         guarded = pair[1] != TOP and protection(tree, least, pair[1]) is not None
         if not guarded and ran_long_enough(tree, record, cycle.now_ms, reclaim=True):
-            found.append(Victim(record, pair[1], record.amount(COMING)))
+            mine = [r for r in record.live.values() if cycle.after.pool_of(r.node) == pool]
+            found.append(Victim(record, pair[1], mine, total(r.amount for r in mine)))
     return found
 
 
@@ -143,10 +146,10 @@ def _helps(
     for victim in chosen:
         for queue in tree.path(victim.record.spec.queue):
             plus(left[queue, pool], victim.amount, -1)
-        for replica in victim.record.live.values():
+        for replica in victim.replicas:
             occupy(room[replica.node], victim.record.spec, replica, -1)
     enough = not breaks_limit(tree, left, asker.queue, pool, amount) and bool(fits(asker, ledger.pools[pool], room))
     for victim in chosen:
-        for replica in victim.record.live.values():
+        for replica in victim.replicas:
             occupy(room[replica.node], victim.record.spec, replica)
     return enough

@@ -170,6 +170,8 @@ def _fits_without(
     left = {key: dict(value) for key, value in use.items()}
     for record, key in freed:
         replica = record.live[key]
+        if replica.node not in room:
+            continue  # its node was moved to another pool under it
         for queue in tree.path(record.spec.queue):
             plus(left[queue, pool], replica.amount, -1)
         occupy(room[replica.node], record.spec, replica, -1)

@@ -73,7 +73,7 @@ def _unlawful(
         if wrong is not None:
             found.append(f"{victim.workload} gives way to {asker} ({victim.cause.code}), but {wrong}")
         elif pair is not None and not _is_only_moved(cycle, tree, record, victim):
-            by_side.setdefault(pair[1], []).append(_given(record, victim))
+            by_side.setdefault(pair[1], []).append(_given(ledger, pool, record, victim))
             if not _may_ask(tree, use, shares, spec.queue, pair[0], pool, amount):
                 found.append(
                     f"{asker} takes from {victim.workload}, but {pair[0]} is not inside what it is due in {pool}"
@@ -161,9 +161,11 @@ def _excess(
     return [f"{asker} takes {sum(numbers)} {resource} from {side}, which was only {above} above its {what} in {pool}"]
 
 
-def _given(record: Record, victim: Evict | Shrink) -> Amount:
+def _given(ledger: Ledger, pool: str, record: Record, victim: Evict | Shrink) -> Amount:
+    """What it gives up in the pool: a node may have been moved to another one under it."""
     keys = list(record.live) if isinstance(victim, Evict) else victim.slots
-    return total(record.live[key].amount for key in keys if key in record.live)
+    replicas = [record.live[key] for key in keys if key in record.live]
+    return total(replica.amount for replica in replicas if ledger.pool_of(replica.node) == pool)
 
 
 def _least(record: Record) -> Amount:
