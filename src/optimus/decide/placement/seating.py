@@ -186,8 +186,12 @@ class Seater:
         return [int(d) for d in candidates[order]]
 
     def _in_one_nvlink_group(self, part: Part, within: Bools | None, out: Seating) -> bool:
-        hosts = self.room.view.levels[HOST_LEVEL]
-        for node in self._able_domains(part, hosts, within):
+        levels = self.room.view.levels
+        for level in part.required_levels() - {NVLINK_LEVEL}:  # rules inside it: a group is in one rack if its node is
+            if level not in levels:
+                return False
+            within = levels[level] >= 0 if within is None else within & (levels[level] >= 0)
+        for node in self._able_domains(part, levels[HOST_LEVEL], within):
             groups = self.room.view.nvlink_group[node]
             for group in sorted({int(g) for g in groups if g >= 0}, key=lambda g: self._free_in(node, groups == g)):
                 if not self.tries.use():
