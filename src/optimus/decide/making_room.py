@@ -227,7 +227,7 @@ class RoomSearch:
                 break
             for group in fresh:
                 new = [u for u in group if id(u) not in taken]
-                if not all(excess.allows(u) for u in new):
+                if not excess.allows_all(new):
                     continue
                 for unit in new:
                     excess.use(unit)

@@ -12,7 +12,7 @@ import numpy as np
 
 from optimus.decide.entitlements import Side
 from optimus.decide.placement.rooms import Room
-from optimus.decide.victims import Unit
+from optimus.decide.victims import Unit, with_steps_before
 from optimus.decide.world import World
 from optimus.state.arrays import Ints
 from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
@@ -115,13 +115,37 @@ class Excess:
     def __init__(self, world: World, pool: int, sides: Sequence[Side]) -> None:
         self._world = world
         self._left = [world.used_coming[side.queue, pool] - side.bound for side in sides]
+        self._used: set[int] = set()
 
     def allows(self, unit: Unit) -> bool:
-        if unit.side < 0:
-            return True  # its own queue, or nobody's
+        """Whether its side is above its bound when the steps that must go before it are gone. Growth of this very plan
+        is such a step: a workload that is above the bound only because of it loses no more than the growth."""
+        if unit.side < 0 or id(unit) in self._used:
+            return True  # its own queue or nobody's, or asked for already
         left = self._left[unit.side]
+        for step in self._still_to_go(unit):
+            left = left - step.amount
         return any(left[c] > 0 for c in self._world.ordering_columns(unit.amount))
 
+    def allows_all(self, units: Sequence[Unit]) -> bool:
+        """Whether it allows them one after the other, the largest last."""
+        before = list(self._left), set(self._used)
+        allowed = True
+        for unit in sorted(units, key=lambda each: _size(each.amount)):
+            allowed = allowed and self.allows(unit)
+            self.use(unit)
+        self._left, self._used = before
+        return allowed
+
     def use(self, unit: Unit) -> None:
-        if unit.side >= 0:
-            self._left[unit.side] = self._left[unit.side] - unit.amount
+        if unit.side < 0:
+            return
+        for each in (unit, *self._still_to_go(unit)):
+            if id(each) not in self._used:
+                self._used.add(id(each))
+                self._left[each.side] = self._left[each.side] - each.amount
+
+    def _still_to_go(self, unit: Unit) -> list[Unit]:
+        if not unit.after:
+            return []
+        return [step for step in with_steps_before([unit]) if step is not unit and id(step) not in self._used]

@@ -309,15 +309,37 @@ def _surplus_units(
         units.sort(key=lambda unit: (not _is_useful(unit, useful), unit.fresh is None, -_last_ordinal(world, unit)))
         yield from units[: max(surplus, 0)]
         return
+    steps: list[Addition | list[int]] = list(reversed(growth))
+    if not only_growth:
+        steps = _mixed_steps(world, row, growth) or [*steps, *steps_down(world, row)]
     before: tuple[Unit, ...] = ()
-    for addition in reversed(growth):
-        unit = undo(addition, before)
+    for step in steps:
+        unit = undo(step, before) if isinstance(step, Addition) else stop(step, before)
         before = (unit,)
         yield unit
-    for slots in steps_down(world, row) if not only_growth else ():
-        unit = stop(slots, before)
-        before = (unit,)
-        yield unit
+
+
+def _mixed_steps(world: World, row: int, growth: list[Addition]) -> list[Addition | list[int]]:
+    """Steps down through what it has and what it grows by in this plan, as the next cycle will see them. Empty where
+    that cannot be: a step would break one of the growth, or growth replaces what was lost."""
+    slot_of = _slots_by_key(world, row)
+    owner = {
+        (seats.role_index, o): addition
+        for addition in growth
+        for seats in addition.seating.seats
+        for o in seats.ordinals
+    }
+    found: list[Addition | list[int]] = []
+    for keys in _steps_down(world, row, {*slot_of, *owner}) if growth else ():
+        additions = {id(owner[key]): owner[key] for key in keys if key in owner}
+        if not additions:
+            found.append([slot_of[key] for key in keys])
+        elif len(additions) == 1 and all(key in owner for key in keys):
+            found.extend(additions.values())
+        else:
+            return []
+    undone = [step for step in found if isinstance(step, Addition)]
+    return found if len(undone) == len(growth) == len({id(step) for step in undone}) else []
 
 
 def _is_useful(unit: Unit, useful: Bools | None) -> bool:
@@ -332,12 +354,21 @@ def _last_ordinal(world: World, unit: Unit) -> int:
 
 def steps_down(world: World, row: int) -> Iterator[list[int]]:
     """Slots to give up, step by step, the last first."""
-    by_key = {(int(world.slots.role[s]), int(world.slots.ordinal[s])): s for s in world.slots_of(row)}
+    slot_of = _slots_by_key(world, row)
+    for keys in _steps_down(world, row, set(slot_of)):
+        yield [slot_of[key] for key in keys]
+
+
+def _slots_by_key(world: World, row: int) -> dict[tuple[int, int], int]:
+    return {(int(world.slots.role[s]), int(world.slots.ordinal[s])): s for s in world.slots_of(row)}
+
+
+def _steps_down(world: World, row: int, replicas: set[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
     present: dict[int, set[int]] = {}
-    for role, ordinal in by_key:
+    for role, ordinal in replicas:
         present.setdefault(role, set()).add(ordinal)
     while step := gangs.surplus_step(world.spec(row).gang, present):
-        yield [by_key[(cell.role_index, o)] for cell in step for o in cell.ordinals]
+        yield [(cell.role_index, o) for cell in step for o in cell.ordinals]
         for cell in step:
             present[cell.role_index] -= set(cell.ordinals)
 
