@@ -72,8 +72,8 @@ ACTING = [
     Fault(
         "half-a-promise-starts",
         "decide/releasing.py",
-        "if _is_whole(world, row) and world.strays",
-        "if world.strays",
+        "if _is_whole(world, row) and not _room_is_lost(world, row, slots) and _room_is_free(world, slots):",
+        "if _room_is_free(world, slots):",
         "promises whole or not at all",
         "gang/half-a-promise-does-not-start.yaml",
     ),

@@ -72,9 +72,7 @@ class Grower:
         able = {row for row in world.table.elastic if world.signature(row).can_break} | set(world.table.oversized)
         for row in sorted((r for r in able if world.columns.held[r] > 0), key=lambda r: world.spec(r).id):
             draft = world.drafts.get(row)
-            if world.columns.promised[row] or world.is_new(row) or (draft is not None and draft.evicted):
-                continue
-            if any(addition.promised for addition in world.additions_of(row)):
+            if world.awaits_room(row) or world.is_new(row) or (draft is not None and draft.evicted):
                 continue
             gang, present = world.spec(row).gang, world.present(row)
             if world.lost_since(row) >= 0:

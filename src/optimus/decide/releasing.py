@@ -14,6 +14,7 @@ from optimus.decide.shares import Shares, compute_shares
 from optimus.decide.sick_devices import give_up_on_sick_devices
 from optimus.decide.victims import HoldingsCache, Unit, shedding_units, steps_down, with_steps_before
 from optimus.decide.world import NEVER_TAKEN, World
+from optimus.model import gangs
 from optimus.model.queues import GPU, QueuePolicy, QueueState
 from optimus.model.reasons import Code, Reason, counted, reason
 from optimus.model.slots import Phase
@@ -45,7 +46,7 @@ def keep_promises(world: World) -> None:
         slots = [slot for slot in world.slots_of(row) if world.slots.promised[slot]]
         if not slots or world.table.leaving[row] or standing_refusal(world, row) is not None:
             continue
-        if _is_whole(world, row) and world.strays.isdisjoint(slots) and _room_is_free(world, slots):
+        if _is_whole(world, row) and not _room_is_lost(world, row, slots) and _room_is_free(world, slots):
             world.keep_promise(row, slots, grows=columns.held[row] > 0)
 
 
@@ -68,10 +69,17 @@ def drop_holds(world: World) -> None:
             world.drop(row, mine, refusal)
         elif late:
             world.drop(row, late, reason(Code.HOLD_EXPIRED, held=held))
-        elif not world.strays.isdisjoint(waiting):
-            world.drop(row, waiting, reason(Code.ROOM_LOST))  # a part of it is in another pool now
-        elif not kept and not world.columns.held[row] and not _is_whole(world, row):
-            world.drop(row, mine, reason(Code.ROOM_LOST))
+        elif waiting and _room_is_lost(world, row, waiting):
+            world.drop(row, waiting, reason(Code.ROOM_LOST))
+
+
+def _room_is_lost(world: World, row: int, promised: list[int]) -> bool:
+    """Whether a part of it is gone, or in another pool now: what is left is no gang, or no size to grow to."""
+    if not world.strays.isdisjoint(promised):
+        return True
+    if not world.columns.held[row]:
+        return not _is_whole(world, row)
+    return world.lost_since(row) < 0 and bool(gangs.misfit_step(world.spec(row).gang, world.present(row)))
 
 
 def _is_whole(world: World, row: int) -> bool:

@@ -153,6 +153,13 @@ class World:
         draft = self.drafts.get(row)
         return draft is None or not (draft.evicted or draft.additions or draft.kept)
 
+    def awaits_room(self, row: int) -> bool:
+        """Whether room is promised to it that it does not have in this plan yet."""
+        kept = self.drafts[row].kept if row in self.drafts else ()
+        return any(self.slots.promised[slot] and slot not in kept for slot in self.slots_of(row)) or any(
+            addition.promised for addition in self.additions_of(row)
+        )
+
     def blocked_ordinals(self, row: int) -> dict[int, set[int]]:
         """Ordinals that may not be used again yet: their old replica is still leaving."""
         found: dict[int, set[int]] = {}
