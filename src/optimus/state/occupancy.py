@@ -320,7 +320,7 @@ class Occupancy:
         slots = self._state.slots.columns
         present: dict[int, set[int]] = {}
         signature = self._state.workloads.signature(row)
-        if signature.plain and least is Phase.RUNNING:
+        if signature.plain and least is Phase.RUNNING and row not in self._state.workloads.oversized:
             return True  # the caller has counted
         for (role, ordinal), slot in self._state.workloads.slots[row].items():
             if slots.phase[slot] >= least and not slots.promised[slot]:

@@ -47,9 +47,9 @@ class Signature:
         """After a loss it may have a number of replicas, or a copy of a group, that is not allowed."""
 
     def is_whole(self, present: gangs.Present) -> bool:
-        """Whether every part has its minimum."""
+        """Whether every part has its minimum. What is beyond a lowered maximum is to go and does not count."""
         if self.plain:
-            return len(present.get(0, ())) >= self.minimum_count
+            return sum(ordinal < self.capacity[0] for ordinal in present.get(0, ())) >= self.minimum_count
         return gangs.is_whole(self.workload.gang, present)
 
 

@@ -142,7 +142,9 @@ def _minimum_ordinals(line: _Line) -> Iterator[int]:
 
 
 def _in_part(line: _Line, part: Part, present: Present) -> list[int]:
-    return sorted(o for o in present.get(line.role.name, ()) if line.part(o)[: len(part)] == part)
+    """Replicas beyond a lowered maximum are in no part."""
+    mine = (o for o in present.get(line.role.name, ()) if o < line.capacity())
+    return sorted(o for o in mine if line.part(o)[: len(part)] == part)
 
 
 def _members(
