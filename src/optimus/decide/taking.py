@@ -27,6 +27,7 @@ from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
 from optimus.state.workload_table import size_milli
 
 DEFAULT_HORIZON_MS = 3_600_000
+NEVER_MS = 1 << 62
 
 
 class Taker:
@@ -149,8 +150,11 @@ class Taker:
         if not units and (board.calm or ask.seater(board.promising).seat(part, within=within) is None):
             return False  # nobody can give, and what is coming is not enough: the common case, and a cheap one
         guaranteed = is_guaranteed(world, queue, pool, amount)
+        # who has others stopped to go above its share does not backfill, however short it is: the reservation waits for
+        # those others, and would take their room at once
+        end = end_ms(world, row) if entitled.orphans or not units else NEVER_MS
         for memory_mib in ask.memory_steps(pool):  # where a share is too much, smaller ones on larger devices
-            room = board.room_to_promise(None if guaranteed else end_ms(world, row))
+            room = board.room_to_promise(None if guaranteed else end)
             search = RoomSearch(
                 world, row, ask, part, amount, room, entitled.sides, within=within, memory_mib=memory_mib
             )
