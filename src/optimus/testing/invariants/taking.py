@@ -8,11 +8,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+
 from optimus.model.plans import Evict, Grow, Hold, Shrink, Start
 from optimus.model.reasons import Code
 from optimus.model.workloads import Preemptible, WorkloadClass
 from optimus.testing.amounts import Amount, measured_by, replica_amount, total
 from optimus.testing.body import Cycle
+from optimus.testing.fair_shares import Unknown, fair_shares
 from optimus.testing.gang_rules import minimum_seats
 from optimus.testing.ledger import COMING, Ledger, Record
 from optimus.testing.queue_paths import Tree
@@ -29,6 +33,8 @@ from optimus.testing.rights import (
 )
 
 Gain = Start | Hold | Grow
+Due = dict[tuple[str, str], int]
+"""(queue, resource) -> its share in the pool that is talked about."""
 
 
 def unlawful(
@@ -40,10 +46,24 @@ def unlawful(
     by_claimant: dict[str, list[Evict | Shrink]] = {asker: []}
     for victim in victims:
         by_claimant.setdefault(claimant(ledger, victim), []).append(victim)
-    found = _unlawful(cycle, tree, ledger, asker, by_claimant.pop(asker), pool, gain)
-    for other, theirs in sorted(by_claimant.items()):  # it took first, and then gave way itself
-        found += _unlawful(cycle, tree, ledger, other, theirs, pool, None)
+    found: list[str] = []
+    for due in _dues(cycle, tree, ledger, pool):
+        found = _unlawful(cycle, tree, ledger, asker, by_claimant[asker], pool, gain, due)
+        for other, theirs in sorted(by_claimant.items()):
+            if other != asker:  # it took first, and then gave way itself
+                found += _unlawful(cycle, tree, ledger, other, theirs, pool, None, due)
+        if not found:
+            break
     return found
+
+
+def _dues(cycle: Cycle, tree: Tree, ledger: Ledger, pool: str) -> Iterator[Due]:
+    """What queues are due in the pool: as the plan says, and after what stands before in the plan. Work that lists
+    several pools asks in the first, but once it has room it asks for more where that is."""
+    yield {(s.queue, s.resource): s.share for s in cycle.plan.shares if s.pool == pool}
+    with suppress(Unknown):
+        shares, _ = fair_shares(ledger, tree, cycle.now_ms)
+        yield {(queue, resource): n for (queue, where, resource), n in shares.items() if where == pool}
 
 
 def claimant(ledger: Ledger, victim: Evict | Shrink) -> str:
@@ -53,12 +73,12 @@ def claimant(ledger: Ledger, victim: Evict | Shrink) -> str:
 
 
 def _unlawful(
-    cycle: Cycle, tree: Tree, ledger: Ledger, asker: str, victims: list[Evict | Shrink], pool: str, gain: Gain | None
-) -> list[str]:
+    cycle: Cycle, tree: Tree, ledger: Ledger, asker: str, victims: list[Evict | Shrink], pool: str, gain: Gain | None,
+    shares: Due,
+) -> list[str]:  # fmt: skip
     amount = _amount(cycle, asker, gain) if gain is not None else _least(ledger.records[asker])
     use = queue_use(ledger, tree, COMING)
     items = attribute(ledger, tree, pool, cycle.now_ms)
-    shares = {(s.queue, s.resource): s.share for s in cycle.plan.shares if s.pool == pool}
     spec = ledger.records[asker].spec
     found = []
     by_side: dict[str, list[Amount]] = {}
@@ -132,9 +152,7 @@ def _protected(
     return None if victim.cause.code is not Code.PREEMPTED else "it is in another queue, priority does not count there"
 
 
-def _may_ask(
-    tree: Tree, use: Use, shares: dict[tuple[str, str], int], queue: str, own: str, pool: str, amount: Amount
-) -> bool:
+def _may_ask(tree: Tree, use: Use, shares: Due, queue: str, own: str, pool: str, amount: Amount) -> bool:
     if inside_guarantees(tree, use, queue, own, pool, amount):
         return True
     used = use.get((own, pool), {})
@@ -142,7 +160,7 @@ def _may_ask(
 
 
 def _excess(
-    tree: Tree, use: Use, shares: dict[tuple[str, str], int], queue: str, side: str, pool: str, amount: Amount,
+    tree: Tree, use: Use, shares: Due, queue: str, side: str, pool: str, amount: Amount,
     given: list[Amount], asker: str,
 ) -> list[str]:  # fmt: skip
     """The side must be above its bound before each step; in the best order, the largest step is the last."""
