@@ -1,0 +1,68 @@
+"""Pollux: sizes that make the power mean of the speed-ups largest.
+
+Source: Qiao et al., OSDI'21, and its artifact: speed-up is goodput over the goodput of an equal share, a change of
+place is discounted by max(age - 30 s x restarts, 0) / (age + 30 s), the power is -1, at most one distributed job on a
+node, a job may at most double the largest size it has measured.
+Differences: the artifact searches with a genetic algorithm (100 generations of 100); here the sizes come from an exact
+dynamic programme over 1, 2, 4, 8, 12 … GPUs and are placed in whole nodes. That is its objective with another solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from optimus.drivers.sim.clockwork import Clockwork, Run
+from optimus.drivers.sim.peers.knapsack import Floats, choose
+from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler
+from optimus.drivers.sim.peers.whole_nodes import place_whole, sizes_for
+from optimus.drivers.sim.works.training import TrainingProgress
+
+RESTART_S = 30
+_LEAST = 1e-3
+
+
+def _allocate(jobs: Mapping[int, Run], held: Mapping[int, Nodes], clock: Clockwork) -> Mapping[int, Nodes]:
+    nodes = [n for n in range(len(clock.capacity)) if clock.up[n]]
+    per_node = clock.capacity[nodes[0]] // 1000
+    total = per_node * len(nodes)
+    fair = -(-total // len(jobs))
+    options = []
+    for index, run in jobs.items():
+        sizes = [k for k in sizes_for(per_node, total) if k <= most_replicas(run)]
+        speed = fair_speedups(run, sizes, per_node, fair) * len(nodes) / total
+        factor = restart_factor(run, clock.now_ms)
+        now = len(held.get(index, ()))
+        values = [(k, -1.0 / (s * (1.0 if k == now else factor) + _LEAST)) for k, s in zip(sizes, speed, strict=True)]
+        options.append([(0, -1.0 / _LEAST), *values])
+    chosen = dict(zip(jobs, choose(options, total), strict=True))
+    return place_whole(chosen, held, nodes, per_node)
+
+
+def most_replicas(run: Run) -> int:
+    progress = run.progress
+    assert isinstance(progress, TrainingProgress)
+    return min(max(2 * progress.most_measured, 1), run.job.most)
+
+
+def fair_speedups(run: Run, sizes: list[int], per_node: int, fair: int) -> Floats:
+    """Goodput by size, relative to an equal share of the cluster; in proportion until the job has run."""
+    progress = run.progress
+    assert isinstance(progress, TrainingProgress)
+    model = progress.model()
+    k = np.array([*sizes, fair])
+    nodes = np.array([*(-(-size // per_node) for size in sizes), 1])  # the artifact takes the equal share on one node
+    goodput = k.astype(np.float64) if model is None else model.best(nodes, k)[0]
+    speedups: Floats = goodput[:-1] / goodput[-1]
+    return speedups
+
+
+def restart_factor(run: Run, now_ms: int) -> float:
+    age = (now_ms - run.job.submit_ms) / 1000
+    restarts = run.record.restarts + run.record.resizes
+    return max(age - RESTART_S * restarts, 0.0) / (age + RESTART_S)
+
+
+def pollux() -> RoundScheduler:
+    return RoundScheduler("pollux", _allocate)

@@ -1,0 +1,97 @@
+"""Pollux: six applications measured on T4 GPUs, and lists of jobs that run them.
+
+    apps_t4/<application>/placements.csv     placement, local_bsz, step_time, sync_time
+                          scalability.csv    num_nodes, num_replicas, local_bsz, step_time, sync_time
+                          validation-<batch>.csv   progress, iteration, metric, grad_sqr, grad_var; a row per epoch
+    workloads_load1.0/workload-1.csv         name, time, application, num_replicas, batch_size
+
+Source: the artifact of Qiao et al., OSDI'21. A job can be run in three ways, which must not be mixed in one table.
+"""
+
+from __future__ import annotations
+
+import csv
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+
+from optimus.drivers.sim.jobs import Job
+from optimus.drivers.sim.works.training import Application, Epochs, Training
+
+RESTART_MS = 30_000
+MOST_REPLICAS = 64
+_MOST_LOCAL = {"yolov3": 8}
+"""A limit of the artifact that its tables do not show."""
+_ALONE = {"ncf": 32_768}
+"""Does not scale: one replica with this batch, whoever decides."""
+
+
+class Mode(StrEnum):
+    RIGID = "rigid"  # replicas and batch size as asked for
+    SCALING = "scaling"  # batch size as asked for, any number of replicas
+    ADAPTIVE = "adaptive"  # both are free
+
+
+@lru_cache(maxsize=16)
+def load_application(folder: Path) -> Application:
+    placements: dict[int, list[tuple[int, float, float]]] = {}
+    for row in _rows(folder / "placements.csv"):
+        measured = (int(row["local_bsz"]), float(row["step_time"]), float(row["sync_time"]))
+        placements.setdefault(int(row["placement"]), []).append(measured)
+    scalability = [
+        (int(r["num_nodes"]), int(r["num_replicas"]), int(r["local_bsz"]), float(r["step_time"]), float(r["sync_time"]))
+        for r in _rows(folder / "scalability.csv")
+    ]
+    validation = {}
+    for path in sorted(folder.glob("validation-*.csv")):
+        rows = _rows(path)
+        validation[int(path.stem.partition("-")[2])] = Epochs(
+            progress=tuple(float(r["progress"]) for r in rows),
+            iteration=tuple(int(float(r["iteration"])) for r in rows),
+            grad_sqr=tuple(float(r["grad_sqr"]) for r in rows),
+            grad_var=tuple(float(r["grad_var"]) for r in rows),
+        )
+    return Application(
+        folder.name,
+        placements=placements,
+        scalability=scalability,
+        validation=validation,
+        max_epochs=min(len(epochs.progress) for epochs in validation.values()),
+        most_local=_MOST_LOCAL.get(folder.name),
+    )
+
+
+def load_jobs(workload: Path, applications: Path, mode: Mode) -> list[Job]:
+    return [_job(row, load_application(applications / row["application"]), mode) for row in _rows(workload)]
+
+
+def _job(row: dict[str, str], application: Application, mode: Mode) -> Job:
+    asked, batch = int(row["num_replicas"]), int(row["batch_size"])
+    limits = application.batches
+    elastic = mode is not Mode.RIGID
+    most = MOST_REPLICAS
+    if mode is Mode.SCALING:
+        most = min(most, max(batch // limits.least_local, 1))
+    elif mode is Mode.ADAPTIVE:
+        most = min(most, limits.most // limits.least_local)
+    alone = _ALONE.get(application.name) if elastic else None
+    tuned = None if mode is Mode.ADAPTIVE else batch
+    if alone is not None:
+        most = 1
+        tuned = alone if mode is Mode.ADAPTIVE else batch
+    return Job(
+        name=row["name"],
+        submit_ms=round(float(row["time"]) * 1000),
+        family=application.name,
+        work=Training(application, tuned, asked),
+        replicas=1 if elastic else asked,
+        min_replicas=1 if elastic else 0,
+        max_replicas=most if elastic else 0,
+        start_ms=RESTART_MS,
+        restart_ms=RESTART_MS,
+    )
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
