@@ -5,16 +5,18 @@ Who has waited too long and is to go first, then priority, then the policy's ind
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable
 
 import numpy as np
 
 from optimus.decide.policies.columns import WorkloadColumns
-from optimus.decide.policies.policy import order_keys, with_order
+from optimus.decide.policies.policy import order_keys, turn_takers, with_order
 from optimus.decide.quotas import waited_too_long
 from optimus.decide.shares import Shares
 from optimus.decide.world import World
 from optimus.model.queues import WaitAction
+from optimus.model.workloads import Preemptible, Workload, WorkloadClass
 from optimus.state.arrays import Ints
 from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
 from optimus.state.workload_table import size_milli
@@ -29,14 +31,23 @@ def line_up(world: World, shares: Shares, rows: Iterable[int]) -> dict[int, list
     for queue, members in by_queue.items():
         by_order.setdefault(world.tree.queues[queue].policy.order, []).extend(members)
     index: dict[int, int] = {}
+    world.standing.clear()
+    world.giving_turns.clear()
     for order, members in by_order.items():
         policy, condition = with_order(world.policy, order)
         if condition is not None:
             world.conditions.append(condition)
-        keys, condition = order_keys(policy, workload_columns(world, shares, members))
+        running = _giving_turns(world, members) if policy.turns is not None else []
+        seen = workload_columns(world, shares, members + running)
+        keys, condition = order_keys(policy, seen)
         if condition is not None:
             world.conditions.append(condition)
-        index.update(zip(members, keys.tolist(), strict=True))
+        index.update(zip(members, keys.tolist(), strict=False))
+        if running:
+            takers, condition = turn_takers(policy, seen)
+            if condition is not None:
+                world.conditions.append(condition)
+            _stand(world, members + running, keys.tolist(), takers.tolist(), len(members))
     columns, specs = world.columns, world.table.specs
     ripe = {row for queue, members in by_queue.items() for row in _overdue(world, queue, members)}
 
@@ -46,6 +57,32 @@ def line_up(world: World, shares: Shares, rows: Iterable[int]) -> dict[int, list
         return (row not in ripe, -int(columns.priority[row]), index[row], int(columns.submitted[row]), spec.id)
 
     return {queue: sorted(members, key=place) for queue, members in sorted(by_queue.items())}
+
+
+def _giving_turns(world: World, waiting: list[int]) -> list[int]:
+    """Running work of their queues that gives its turn to work ahead of it: it can continue where it stopped."""
+    columns = world.columns
+    queues = {int(columns.queue[row]) for row in waiting}
+    runs = (columns.view("started") >= 0) & (columns.view("held") > 0) & (columns.view("alive") > 0)
+    rows = np.flatnonzero(runs & np.isin(columns.view("queue"), sorted(queues))).tolist()
+    return [row for row in rows if _gives_turns(world.spec(row)) and row not in world.drafts]
+
+
+def _gives_turns(spec: Workload) -> bool:
+    if spec.checkpoint is None:
+        return False
+    if spec.preemptible is Preemptible.DEFAULT:
+        return spec.workload_class is WorkloadClass.UNATTENDED
+    return spec.preemptible is Preemptible.YES
+
+
+def _stand(world: World, rows: list[int], places: list[int], takers: list[bool], waiting: int) -> None:
+    """Remember the places in line of those that take turns and of those that give them."""
+    for i, (row, place) in enumerate(zip(rows, places, strict=True)):
+        if i >= waiting:
+            insort(world.giving_turns.setdefault(int(world.columns.queue[row]), []), place)
+        if i >= waiting or takers[i]:
+            world.standing[row] = place
 
 
 def _overdue(world: World, queue: int, members: list[int]) -> list[int]:

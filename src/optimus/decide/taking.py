@@ -1,6 +1,7 @@
-"""Taking room: reclaim for queues inside their share, preempt by priority inside a queue, consolidate by moving.
+"""Taking room: reclaim for queues inside their share, preempt by priority or take turns inside a queue, consolidate by
+moving.
 
-All three end the same way: a statement is turned into actions. Victims are evicted, shrunk or moved, and the room is
+All end the same way: a statement is turned into actions. Victims are evicted, shrunk or moved, and the room is
 promised to the asker until it can start; nobody slips in between.
 """
 
@@ -49,9 +50,12 @@ class Taker:
         self._worth_mattered = False
 
     def depends_on_run_time(self, row: int, ask: Ask) -> tuple[object, ...]:
-        """What else tells equal workloads apart: the reservations they would outlast, and if moves are worth it."""
+        """What else tells equal workloads apart: whose turns they may take, the reservations they would outlast, and if
+        moves are worth it."""
         world = self.world
-        told: list[object] = [int(world.columns.expected[row])] if self._worth_mattered else []
+        told: list[object] = [world.turns_to_take(row)]
+        if self._worth_mattered:
+            told.append(int(world.columns.expected[row]))
         for pool in ask.pools:
             shadows = world.boards[pool].shadows
             if shadows:
@@ -334,13 +338,22 @@ class Taker:
     def _could_ask(self, row: int, lost: int, entitled: Entitlement | None) -> bool:
         columns = self.world.columns
         if columns.queue[lost] == columns.queue[row]:
-            return bool(columns.priority[lost] < columns.priority[row])
+            return bool(columns.priority[lost] < columns.priority[row]) or self._stands_later(row, lost)
         return columns.queue[lost] < 0 or (entitled is not None and entitled.side_of[columns.queue[lost]] >= 0)
+
+    def _is_equal(self, row: int, other: int) -> bool:
+        return bool(self.world.columns.priority[row] == self.world.columns.priority[other])
+
+    def _stands_later(self, row: int, other: int) -> bool:
+        standing = self.world.standing
+        return self._is_equal(row, other) and standing.get(other, -1) > standing.get(row, 1 << 62)
 
     def _cause(self, row: int, victim: int, entitled: Entitlement | None) -> Reason:
         asker = self.world.spec(row)
         queue = int(self.world.columns.queue[victim])
         side = int(entitled.side_of[queue]) if entitled is not None and queue >= 0 else -1
+        if queue == self.world.columns.queue[row] and self._is_equal(row, victim):
+            return reason(Code.TURN_OVER, beneficiary=asker.id, queue=asker.queue)
         if entitled is None or (side < 0 and queue >= 0):
             return reason(Code.PREEMPTED, beneficiary=asker.id, priority=asker.effective_priority)
         by = entitled.sides[side].by if queue >= 0 else entitled.orphans

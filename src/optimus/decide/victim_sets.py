@@ -18,13 +18,13 @@ from optimus.state.arrays import Ints
 from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
 from optimus.state.workload_table import size_milli
 
-Price = tuple[int, bool, int, int, int, int]
+Price = tuple[int, bool, int, int, int, int, int]
 
 
 def price(units: Iterable[Unit], replicas: int = 1) -> Price:
     """Of a set: its worst tier, whether whole workloads go, their highest priority, its cost per replica gained, how
     many workloads are disturbed, how many units go."""
-    tier, whole, priority, count = -(1 << 62), False, 0, 0
+    tier, whole, priority, standing, count = -(1 << 62), False, 0, 1 << 62, 0
     costs: dict[int, int] = {}
     for unit in units:
         count += 1
@@ -33,7 +33,8 @@ def price(units: Iterable[Unit], replicas: int = 1) -> Price:
         if unit.whole:
             priority = max(priority, unit.priority) if whole else unit.priority
             whole = True
-    return (tier, whole, priority, sum(costs.values()) // replicas, len(costs), count)
+            standing = min(standing, unit.standing)
+    return (tier, whole, priority, -standing if whole else 0, sum(costs.values()) // replicas, len(costs), count)
 
 
 def most_precious_first(units: Sequence[Unit]) -> list[Unit]:
@@ -46,7 +47,16 @@ def most_precious_first(units: Sequence[Unit]) -> list[Unit]:
         first.setdefault(unit.row, i)
     return sorted(
         units,
-        key=lambda u: (u.tier, u.whole, u.priority, u.cost, -gives[u.row], first[u.row], int(u.amount[GPU_COLUMN])),
+        key=lambda u: (
+            u.tier,
+            u.whole,
+            u.priority,
+            -u.standing,
+            u.cost,
+            -gives[u.row],
+            first[u.row],
+            int(u.amount[GPU_COLUMN]),
+        ),
         reverse=True,
     )
 
@@ -59,9 +69,9 @@ def by_cost_for_what_they_give(units: Sequence[Unit], amount: Ints) -> list[Unit
         key = (unit.row, unit.whole)
         gives[key] = gives.get(key, 0) + _size(unit.amount)
 
-    def rank(unit: Unit) -> tuple[int, bool, int, int]:
+    def rank(unit: Unit) -> tuple[int, bool, int, int, int]:
         given = max(min(gives[unit.row, unit.whole], need), 1)
-        return (unit.tier, unit.whole, unit.priority if unit.whole else 0, unit.cost * 1000 // given)
+        return (unit.tier, unit.whole, unit.priority if unit.whole else 0, -unit.standing, unit.cost * 1000 // given)
 
     return sorted(units, key=rank)
 

@@ -1,7 +1,9 @@
 """Whom to ask: running work that may be taken out or made smaller for an asker, in the order in which to ask.
 
-    the queue furthest above its share  ->  lowest priority  ->  surplus before whole workloads  ->  least cost
-    ->  newer  ->  smaller  ->  name
+    the queue furthest above its share  ->  lowest priority  ->  surplus before whole workloads  ->  last in line
+    ->  least cost  ->  newer  ->  smaller  ->  name
+
+Places in line count among equals of the asker's own queue, where its policy lets work take turns.
 
 Protected: work that may never be preempted, minimums that are kept, work inside a guarantee (from other queues),
 work that has not run for its queue's minimum time yet, and work whose promised room is not free yet: others left for
@@ -32,6 +34,8 @@ from optimus.state.workload_table import PREEMPTIBLE_CODE, size_milli
 DEFAULT_KIND = PREEMPTIBLE_CODE[Preemptible.DEFAULT]
 OWN_QUEUE = -2
 """The side of a victim in the asker's own queue: no share is asked about."""
+TURN_RESTARTS = 2
+"""A turn lasts at least this many times the restart it costs."""
 ORPHAN = -3
 """The side of work whose queue is gone."""
 
@@ -54,6 +58,8 @@ class Unit:
     """Surplus steps that must go first."""
     fresh: Addition | None = None
     """A step of growth of this very plan: asking for it means not doing it."""
+    standing: int = -1
+    """Its place in line, where it gives its turn; -1 otherwise."""
 
     @property
     def whole(self) -> bool:
@@ -126,7 +132,8 @@ def candidates(
         if draft.growth() and not draft.evicted:
             has_surplus |= holdings.rows == grown
     lower = holdings.priority < int(world.columns.priority[row])
-    may_be_asked = (side >= 0) | (side == ORPHAN) | (own & (has_surplus | lower))
+    later = _later_in_line(world, cache, holdings, row, own)
+    may_be_asked = (side >= 0) | (side == ORPHAN) | (own & (has_surplus | lower | later))
     may_be_asked &= (holdings.rows != row) & ~holdings.promised
     if not may_be_asked.any():
         return []
@@ -144,11 +151,31 @@ def candidates(
             last_steps.setdefault(int(i), []).append(unit)
     if whole:
         may = _may_take_whole(world, cache, holdings, inside_minimum, reach, side, lower)
+        may |= later
         units.extend(
             _whole_unit(world, holdings, i, int(side[i]), int(tier[i]), last_steps.get(i, []))
             for i in np.flatnonzero(may & may_be_asked).tolist()
         )
+        for unit in units:
+            if unit.whole and unit.side == OWN_QUEUE and unit.priority == int(world.columns.priority[row]):
+                unit.standing = world.standing.get(unit.row, -1)
     return _in_order(world, holdings, units)
+
+
+def _later_in_line(world: World, cache: HoldingsCache, holdings: Holdings, row: int, own: Bools) -> Bools:
+    """Running work of the asker's queue and priority that stands behind it and has had a turn worth its restart."""
+    later = np.zeros(len(own), dtype=np.bool_)
+    if not world.turns_to_take(row):
+        return later
+    place = world.standing[row]
+    equal = own & (holdings.priority == int(world.columns.priority[row])) & (holdings.started >= 0) & ~holdings.promised
+    before_preempt = int(cache.before_preempt[int(world.columns.queue[row])])
+    for i in np.flatnonzero(equal).tolist():
+        victim = int(holdings.rows[i])
+        turn = max(before_preempt, world.spec(victim).restart_cost_ms * TURN_RESTARTS)
+        ran = world.now_ms - int(holdings.started[i])
+        later[i] = world.standing.get(victim, -1) > place and ran >= turn
+    return later
 
 
 def shedding_units(world: World, shares: Shares, cache: HoldingsCache, pool: int, inside: Ints) -> list[Unit]:
@@ -173,12 +200,13 @@ def shedding_units(world: World, shares: Shares, cache: HoldingsCache, pool: int
 def _in_order(world: World, holdings: Holdings, units: list[Unit]) -> list[Unit]:
     started = {int(r): int(s) for r, s in zip(holdings.rows, holdings.started, strict=True)}
 
-    def preference(unit: Unit) -> tuple[int, bool, int, int, bool, int, int, str, int]:
+    def preference(unit: Unit) -> tuple[int, bool, int, int, int, bool, int, int, str, int]:
         size = size_milli(int(unit.amount[GPU_COLUMN]), int(unit.amount[1]))
         return (
             unit.tier,
             unit.whole,  # surplus is below every minimum of its queue, whatever the priority
             unit.priority if unit.whole else 0,
+            -unit.standing,
             unit.cost,
             started[unit.row] >= 0,
             -started[unit.row],
@@ -221,6 +249,8 @@ def _own_queue_gives(world: World, row: int, queue: int) -> bool:
         return True
     holding = (columns.view("queue") == queue) & (columns.view("held") + columns.view("promised") > 0)
     if (holding & (columns.view("priority") < priority)).any():
+        return True
+    if world.turns_to_take(row):
         return True
     return any(columns.queue[r] == queue and (holding[r] or r in world.drafts) for r in world.table.elastic)
 

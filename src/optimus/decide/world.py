@@ -6,6 +6,8 @@ goes on until nothing more is to be done in this world, and the next cycle start
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import numpy as np
 
 from optimus.decide.asks import Ask
@@ -64,6 +66,10 @@ class World:
         """Workloads that only held room and gave it up: they wait again at once."""
         self.lowest_started: dict[int, int] = {}
         """By queue: the lowest priority among the workloads this plan starts."""
+        self.standing: dict[int, int] = {}
+        """Place in line of workloads whose queue takes turns, waiting and running alike; lower is earlier."""
+        self.giving_turns: dict[int, list[int]] = {}
+        """By queue: the places in line of running work that gives its turn, in order."""
         self.script = Script()
         self._asks: dict[int, Ask] = {}
         self._shapes: dict[tuple[object, ...], Shape] = {}
@@ -152,6 +158,12 @@ class World:
         """Whether it still has to be given room in this plan."""
         draft = self.drafts.get(row)
         return draft is None or not (draft.evicted or draft.additions or draft.kept)
+
+    def turns_to_take(self, row: int) -> int:
+        """How many running workloads of its queue stand behind it and give their turn."""
+        place = self.standing.get(row)
+        giving = self.giving_turns.get(int(self.columns.queue[row]), [])
+        return len(giving) - bisect_right(giving, place) if place is not None else 0
 
     def awaits_room(self, row: int) -> bool:
         """Whether room is promised to it that it does not have in this plan yet."""

@@ -57,6 +57,7 @@ class Code(StrEnum):
     # why running work was stopped or made smaller
     RECLAIMED = "Reclaimed"
     PREEMPTED = "Preempted"
+    TURN_OVER = "TurnOver"
     MOVED = "Moved"
     SHRUNK = "Shrunk"
     ODD_SIZE = "OddSize"
@@ -107,6 +108,8 @@ SENTENCES: dict[Code, str] = {
     Code.NOT_REACHED: "not looked at in this cycle: the work budget was used up by workloads ahead of it",
     Code.RECLAIMED: "taken back for {beneficiary} of queue {queue}, which is inside its {entitlement}",
     Code.PREEMPTED: "gave way to {beneficiary} of higher priority {priority} in the same queue",
+    Code.TURN_OVER: "gave its turn to {beneficiary}, which comes before it in queue {queue}; it resumes from its "
+    "checkpoint",
     Code.MOVED: "made room so that {beneficiary} can start; it continues elsewhere",
     Code.SHRUNK: "gave {replicas} above its minimum to {beneficiary}",
     Code.ODD_SIZE: "gave up {replicas}: their number was not an allowed size",

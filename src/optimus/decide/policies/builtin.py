@@ -9,6 +9,7 @@ DEFAULT = register(
     Policy(
         name="default",
         doc="Least expected GPU time left first, with hysteresis and aging. The best general choice.",
+        turns=orders.has_estimate,
     )
 )
 
@@ -26,6 +27,7 @@ register(
         doc="Least GPU time left first, as declared, predicted or learned; grows what is nearly done.",
         order=orders.shortest_first,
         growth=growth.by_remaining,
+        turns=orders.has_estimate,
     )
 )
 register(
@@ -33,6 +35,7 @@ register(
         name="least-attained-service",
         doc="Levels by GPU time received (3 and 10 GPU-hours), arrival inside a level. Needs no run times.",
         order=orders.least_attained_service,
+        turns=orders.everybody,
     )
 )
 register(

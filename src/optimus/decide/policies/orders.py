@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from optimus.decide.policies.columns import UNKNOWN, FloatArray, IntArray, WorkloadColumns
+from optimus.decide.policies.columns import UNKNOWN, BoolArray, FloatArray, IntArray, WorkloadColumns
 from optimus.decide.policies.ranking import lexicographic
 
 MINUTE_MS = 60_000
@@ -121,6 +121,16 @@ def default(columns: WorkloadColumns) -> FloatArray:
     value = gpu_time(remaining_ms(columns), columns.size_milli)
     value = np.where(columns.is_running, value * HYSTERESIS, value)
     return value / (1.0 + bounded(columns.waiting_ms) / AGING_MS)
+
+
+def has_estimate(columns: WorkloadColumns) -> BoolArray:
+    """Turns for those whose run time was declared, predicted or learned: nobody's work is stopped for a guess."""
+    return (columns.expected_ms >= 0) | (columns.family_mean_ms >= 0)
+
+
+def everybody(columns: WorkloadColumns) -> BoolArray:
+    """Turns for all: the order itself says who has had enough."""
+    return np.ones(len(columns), dtype=np.bool_)
 
 
 def known_remaining_ms(columns: WorkloadColumns) -> IntArray:

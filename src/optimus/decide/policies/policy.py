@@ -1,4 +1,4 @@
-"""A policy: four plain functions under one name, and what happens when one of them is broken.
+"""A policy: a few plain functions under one name, and what happens when one of them is broken.
 
 Why: an order is ten lines of somebody's Python. It must not be able to stop a cluster.
 Owns: the composition, the register of names, and the evaluation with its fall-back.
@@ -8,6 +8,7 @@ quotas, limits or gangs: it orders and weighs, nothing else.
     order        WorkloadColumns -> array    lower is earlier, inside one queue and priority
     growth       ElasticColumns  -> array    higher is sooner; zero or less: do not grow
     victim_cost  VictimColumns   -> array    lower goes first; costs are added up
+    turns        WorkloadColumns -> array    not zero: may take the turn of running work that is later in the order
     placement    NodeColumns     -> array    lower is better; a layer just below topology; None: no such layer
 """
 
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from optimus.decide.policies import costs, growth, orders
 from optimus.decide.policies.columns import (
+    BoolArray,
     ElasticColumns,
     IntArray,
     NodeColumns,
@@ -36,6 +38,7 @@ Order = Callable[[WorkloadColumns], NumberArray]
 Growth = Callable[[ElasticColumns], NumberArray]
 VictimCost = Callable[[VictimColumns], NumberArray]
 PlacementLayer = Callable[[NodeColumns], NumberArray]
+TakesTurns = Callable[[WorkloadColumns], NumberArray]
 
 Evaluated = tuple[IntArray, Condition | None]
 _Columns = TypeVar("_Columns")
@@ -55,13 +58,17 @@ class Policy:
     growth: Growth = growth.default
     victim_cost: VictimCost = costs.default
     placement: PlacementLayer | None = None
+    turns: TakesTurns | None = None
+    """Goes with the order. Who is named here and comes earlier in line may take the place of running work of the same
+    queue and priority that comes later and can continue from a checkpoint. For orders that hold still: who has just
+    started must not stand behind the one it replaced. None: nobody takes turns."""
 
     def __post_init__(self) -> None:
         if not self.name:
             raise ValueError("a policy needs a name")
-        for part in ("order", "growth", "victim_cost", "placement"):
+        for part in ("order", "growth", "victim_cost", "placement", "turns"):
             function = getattr(self, part)
-            if not callable(function) and not (part == "placement" and function is None):
+            if not callable(function) and not (part in ("placement", "turns") and function is None):
                 raise TypeError(f"policy {self.name}: {part} is {type(function).__name__}, not a function of columns")
 
 
@@ -99,12 +106,20 @@ def with_order(policy: Policy, name: str) -> tuple[Policy, Condition | None]:
         named = get(name)
     except UnknownPolicyError as error:
         return policy, Condition(f"policy {name}", POLICY_UNKNOWN, f"{error}; the order of {policy.name} is used")
-    return replace(policy, name=name, order=named.order), None
+    return replace(policy, name=name, order=named.order, turns=named.turns), None
 
 
 def order_keys(policy: Policy, columns: WorkloadColumns) -> Evaluated:
     """Dense ranks, lower first."""
     return evaluate(policy.order, orders.default, columns, len(columns), subject=_part(policy, "order"))
+
+
+def turn_takers(policy: Policy, columns: WorkloadColumns) -> tuple[BoolArray, Condition | None]:
+    """Who may take another's turn; nobody if the function is broken."""
+    keys, condition = evaluate(
+        policy.turns or _nobody, _nobody, columns, len(columns), subject=_part(policy, "turns"), form=value_keys
+    )
+    return keys != 0, condition
 
 
 def growth_keys(policy: Policy, columns: ElasticColumns) -> Evaluated:
@@ -180,6 +195,10 @@ def _describe(error: BaseException) -> str:
         words = []
     text = " ".join(words)[:_LONGEST_MESSAGE]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _nobody(columns: WorkloadColumns) -> IntArray:
+    return np.zeros(len(columns), dtype=np.int64)
 
 
 def _no_preference(columns: NodeColumns) -> IntArray:

@@ -1,6 +1,8 @@
 """Who may take from whom: each victim of a statement must have been the beneficiary's to take.
 
-- in the same queue: strictly lower priority for whole workloads, anything above a minimum without asking;
+- in the same queue: strictly lower priority for whole workloads, anything above a minimum without asking, and the
+  turn of work of equal priority that can continue from its checkpoint, has had a turn worth its restart and is later
+  in the order of the policy;
 - from another queue: the asker's side stays inside its guarantee (then the other side must be above its own), or
   inside its share (then the other side must be above its share), and the victim lies inside no guarantee;
 - moved for somebody: also anything that can continue elsewhere, if it is not protected from stopping at all.
@@ -132,6 +134,8 @@ def _protected(
             return None  # its queue is gone: whoever is due something may take it
         if spec.queue != queue:
             return "one of the two queues is above the other"
+        if whole and victim.cause.code is Code.TURN_OVER:
+            return _keeps_its_turn(cycle, tree, record, priority)
         if whole and spec.effective_priority >= priority:
             return f"its priority {spec.effective_priority} is not below {priority}"
         if whole and not ran_long_enough(tree, record, cycle.now_ms, reclaim=False):
@@ -150,6 +154,24 @@ def _protected(
     if whole and not ran_long_enough(tree, record, cycle.now_ms, reclaim=True):
         return "it has not run for its minimum time before reclaim"
     return None if victim.cause.code is not Code.PREEMPTED else "it is in another queue, priority does not count there"
+
+
+def _keeps_its_turn(cycle: Cycle, tree: Tree, record: Record, priority: int) -> str | None:
+    """Why running work of the same queue need not give its turn; None if it must. The order itself is the policy's."""
+    spec = record.spec
+    if spec.effective_priority != priority:
+        return f"turns are among equals, and its priority is {spec.effective_priority}, not {priority}"
+    if spec.checkpoint is None:
+        return "it could not continue where it stopped"
+    if spec.preemptible is Preemptible.DEFAULT and spec.workload_class is not WorkloadClass.UNATTENDED:
+        return f"{spec.workload_class} work keeps its turn"
+    if record.started_ms is None:
+        return "it has not begun its turn"
+    if not ran_long_enough(tree, record, cycle.now_ms, reclaim=False):
+        return "it has not run for its minimum time before preemption"
+    if cycle.now_ms - record.started_ms < 2 * spec.restart_cost_ms:
+        return "its turn has not lasted for twice its restart"
+    return None
 
 
 def _may_ask(tree: Tree, use: Use, shares: Due, queue: str, own: str, pool: str, amount: Amount) -> bool:
