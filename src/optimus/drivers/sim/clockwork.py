@@ -51,9 +51,11 @@ class News:
     """(job, ordinal) of replicas that were told to leave, or were lost, and are not there any more."""
     nodes_down: list[int] = field(default_factory=list)
     nodes_up: list[int] = field(default_factory=list)
+    reminded: list[int] = field(default_factory=list)
+    """Jobs about which the scheduler asked to be reminded now."""
 
     def __bool__(self) -> bool:
-        return bool(self.arrived or self.ended or self.gone or self.nodes_down or self.nodes_up)
+        return bool(self.arrived or self.ended or self.gone or self.nodes_down or self.nodes_up or self.reminded)
 
 
 class Scheduler(Protocol):
@@ -76,6 +78,8 @@ class Run:
         "began_ms",
         "failures",
         "generation",
+        "held",
+        "held_since_ms",
         "index",
         "job",
         "last_ordinals",
@@ -97,6 +101,9 @@ class Run:
         self.seats: dict[int, Seat] = {}
         """By ordinal; empty while it waits."""
         self.leaving: dict[int, Seat] = {}
+        self.held: dict[int, Seat] = {}
+        """Kept for it while it waits for the rest of its seats; it does not work there."""
+        self.held_since_ms = 0
         self.last_ordinals: tuple[int, ...] = ()
         """Replicas it had when it ended."""
         self.arrived = False
@@ -120,7 +127,7 @@ class Run:
         return self.arrived and self.record.end_ms is None
 
 
-_ARRIVAL, _CHANGE, _GONE, _DOWN, _UP = range(5)
+_ARRIVAL, _CHANGE, _GONE, _DOWN, _UP, _REMINDER = range(6)
 
 
 class Clockwork:
@@ -183,7 +190,7 @@ class Clockwork:
             return self.now_ms
         if scheduler.every_round and self.active:
             return self.now_ms + (interval or tick)
-        if any(run.progress.rounds for run in self.running.values()) and interval:
+        if interval and any(run.progress.rounds for run in self.running.values()):
             return self.now_ms + interval
         if tick and len(self.active) > len(self.running):
             return self.now_ms + tick
@@ -212,6 +219,8 @@ class Clockwork:
             self._free_leaving(self.runs[index], more)
         elif kind == _DOWN:
             self._lose_node(index)
+        elif kind == _REMINDER:
+            self._news.reminded.append(index)
         else:
             self.up[index] = True
             self._news.nodes_up.append(index)
@@ -237,6 +246,8 @@ class Clockwork:
             if not run.active:
                 raise SimulationError(f"{run.job.name} is placed, but it is not there")
             before[index] = run.seats
+            if run.held:
+                self.hold(index, {})
             if run.seats and seats:
                 self._advance(run)
                 self._close_segment(run)
@@ -284,6 +295,25 @@ class Clockwork:
         if staying:
             run.record.resizes += 1
             self._begin(run, run.job.restart_ms)
+
+    def hold(self, index: int, seats: Mapping[int, Seat]) -> None:
+        """Keep exactly these seats for a job that waits. It begins to work when it is placed, and not before."""
+        run = self.runs[index]
+        if not run.waits:
+            raise SimulationError(f"seats are kept for {run.job.name}, but it does not wait")
+        passed, run.held_since_ms = self.now_ms - run.held_since_ms, self.now_ms
+        run.record.held_gpu_ms += passed * len(run.held) * run.job.gpu_milli_per_replica // 1000
+        old, run.held = run.held, dict(seats)
+        for ordinal, seat in old.items():
+            if seats.get(ordinal) != seat:
+                self._sit(run, seat, -1)
+        for ordinal, seat in seats.items():
+            if old.get(ordinal) != seat:
+                self._sit(run, seat, 1)
+
+    def remind(self, index: int, at_ms: int) -> None:
+        """The scheduler wants to decide then, about this job."""
+        self._push(at_ms, _REMINDER, index)
 
     def reject(self, index: int, why: str) -> None:
         """The job is refused for good, or taken out for good."""
@@ -463,6 +493,7 @@ class Clockwork:
         self._news.nodes_down.append(node)
         for index in sorted(self._on_node[node]):
             run = self.runs[index]
+            self._lose_held(run, node)
             if run.seats:
                 self._halt(run, graceful=False)
                 run.record.preemptions -= 1
@@ -472,6 +503,12 @@ class Clockwork:
                     self._sit(run, seat, -1)
                     self._news.gone.append((index, ordinal))
                 held.clear()
+
+    def _lose_held(self, run: Run, node: int) -> None:
+        lost = [ordinal for ordinal, seat in run.held.items() if seat.node == node]
+        if lost:
+            self.hold(run.index, {o: s for o, s in run.held.items() if o not in lost})
+            self._news.gone += [(run.index, ordinal) for ordinal in lost]
 
     def _node(self, outage: Outage) -> int:
         try:

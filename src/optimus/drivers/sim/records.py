@@ -36,6 +36,8 @@ class JobRecord(Struct, kw_only=True):
     run_ms: int = 0
     """Time with resources, pauses included."""
     gpu_ms: int = 0
+    held_gpu_ms: int = 0
+    """GPU time kept for it while it could not work: part of its gang had no place. Not in `gpu_ms` nor in segments."""
     lost: float = 0.0
     """Work that had to be done again, as part of the whole."""
 
