@@ -292,6 +292,7 @@ class Clockwork:
         for ordinal, seat in going.items():
             run.leaving[ordinal] = seat
             self._push(self.now_ms + grace, _GONE, index, ordinal)
+            run.record.leaving_gpu_ms -= self.now_ms * run.job.gpu_milli_per_replica // 1000  # until it is gone
         if staying:
             run.record.resizes += 1
             self._begin(run, run.job.restart_ms)
@@ -319,6 +320,8 @@ class Clockwork:
         """The job is refused for good, or taken out for good."""
         run = self.runs[index]
         run.record.rejected = why
+        run.record.rejected_ms = self.now_ms
+        run.record.done = run.progress.done()
         if self.active.pop(index, None) is not None:
             self._over += 1
 
@@ -372,6 +375,9 @@ class Clockwork:
     def _advance(self, run: Run) -> bool:
         """Count its progress up to now; whether it is over."""
         start = max(run.since_ms, min(run.pause_until_ms, self.now_ms))
+        if start > run.since_ms:
+            milli = len(run.seats) * run.job.gpu_milli_per_replica
+            run.record.paused_gpu_ms += (start - run.since_ms) * milli // 1000
         if self.now_ms > start:
             run.progress.pass_ms(self.now_ms - start)
         run.since_ms = self.now_ms
@@ -417,17 +423,17 @@ class Clockwork:
 
     def _end(self, run: Run) -> None:
         run.record.end_ms = self.now_ms - round(run.progress.over_ago_ms)
+        run.record.done = 1.0
         self._close_segment(run)
         run.generation += 1
         self.running.pop(run.index)
         self.active.pop(run.index)
         for seat in run.seats.values():
             self._sit(run, seat, -1)
-        for ordinal, seat in run.leaving.items():
-            self._sit(run, seat, -1)
-            self._news.gone.append((run.index, ordinal))
+        for ordinal in list(run.leaving):
+            self._free_leaving(run, ordinal)
         run.last_ordinals = tuple(run.seats)
-        run.seats, run.leaving = {}, {}
+        run.seats = {}
         self._news.ended.append(run.index)
         self._over += 1
 
@@ -467,6 +473,7 @@ class Clockwork:
     def _free_leaving(self, run: Run, ordinal: int) -> None:
         seat = run.leaving.pop(ordinal, None)
         if seat is not None:
+            run.record.leaving_gpu_ms += self.now_ms * run.job.gpu_milli_per_replica // 1000
             self._sit(run, seat, -1)
             self._news.gone.append((run.index, ordinal))
 
@@ -498,11 +505,12 @@ class Clockwork:
                 self._halt(run, graceful=False)
                 run.record.preemptions -= 1
                 run.record.losses += 1
-            for held in (run.seats, run.leaving):
-                for ordinal, seat in held.items():
-                    self._sit(run, seat, -1)
-                    self._news.gone.append((index, ordinal))
-                held.clear()
+            for ordinal, seat in run.seats.items():
+                self._sit(run, seat, -1)
+                self._news.gone.append((index, ordinal))
+            run.seats = {}
+            for ordinal in list(run.leaving):
+                self._free_leaving(run, ordinal)
 
     def _lose_held(self, run: Run, node: int) -> None:
         lost = [ordinal for ordinal, seat in run.held.items() if seat.node == node]
@@ -528,6 +536,11 @@ class Clockwork:
         for run in self.running.values():
             self._advance(run)
             self._close_segment(run)
+        for run in self.active.values():
+            run.record.done = run.progress.done()
+        for run in self.runs:
+            for ordinal in list(run.leaving):
+                self._free_leaving(run, ordinal)
         return Record(
             scheduler=scheduler.name,
             jobs=[run.record for run in self.runs],
