@@ -51,9 +51,7 @@ def load_chronus(
 
 
 def _job(row: Row, cluster: Cluster, slowdowns: Slowdowns, cpu_milli: int) -> Job:
-    gpus = row.whole("num_gpu")
-    if gpus < 0:
-        raise RowError(f"num_gpu is {gpus}; write 0 for a job on CPUs")
+    gpus = row.gpus_or_none("num_gpu")
     cluster.demand_room(gpus)
     model, kind = row.text("model_name"), row.text("job_type")
     if kind not in _KINDS:

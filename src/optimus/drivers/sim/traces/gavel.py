@@ -69,7 +69,7 @@ def load_gavel(
 
 
 def _nodes(models: tuple[str, ...], gpus_of_each: int, per_node: int) -> tuple[Node, ...]:
-    if gpus_of_each % per_node:
+    if per_node < 1 or gpus_of_each < 1 or gpus_of_each % per_node:
         raise TraceError(f"gpus_of_each is {gpus_of_each}; expected a multiple of the {per_node} GPUs of a node")
     return tuple(n for model in models for n in uniform_nodes(gpus_of_each // per_node, per_node, model=model))
 

@@ -122,7 +122,8 @@ def load_curves(path: Path) -> tuple[dict[tuple[str, int], Curve], list[TracePro
         if speed <= 0:
             raise RowError(f"iterations_per_s is {speed:g}; leave a size that does not run out of the table")
         key = (row.name("model"), row.whole("global_batch_size"))
-        measured.setdefault(key, {})[row.gpus("num_gpus")] = speed
+        gpus = row.gpus("num_gpus")
+        measured.setdefault(key, {})[gpus] = speed
 
     table.for_each(measure)
     return {key: _curve(speeds) for key, speeds in measured.items()}, table.problems.found

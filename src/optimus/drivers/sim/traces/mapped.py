@@ -13,8 +13,8 @@ from typing import Any
 
 from optimus.drivers.sim.jobs import Job
 from optimus.drivers.sim.traces.gathering import Cluster, Gathering, split_gpus
-from optimus.drivers.sim.traces.mapping import LENGTHS, MOMENTS, Mapping, load_mapping, reader_of
-from optimus.drivers.sim.traces.rows import Row, RowError, Table, positive_ms, shown
+from optimus.drivers.sim.traces.mapping import Mapping, constant_of, load_mapping, reader_of
+from optimus.drivers.sim.traces.rows import Row, RowError, Table, counted_gpus, positive_ms, shown
 from optimus.drivers.sim.traces.trace import Trace
 from optimus.drivers.sim.works.steady import Steady
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
@@ -42,7 +42,7 @@ class _Cells:
     """What a row says, field by field; constants for what it does not."""
 
     def __init__(self, meaning: Mapping) -> None:
-        self._constants = {field: _constant(field, value) for field, value in meaning.constants.items()}
+        self._constants = {field: constant_of(field, value) for field, value in meaning.constants.items()}
         self._columns: list[tuple[str, str, dict[str, str], str | None, Callable[[str], object]]] = []
         for field in meaning.columns:
             column = meaning.column(field)
@@ -63,19 +63,8 @@ class _Cells:
         return said
 
 
-def _constant(field: str, value: object) -> object:
-    """Constants are in the units of columns without one: seconds, cores, MiB."""
-    if field in MOMENTS or field in LENGTHS:
-        return round(float(str(value)) * 1000)
-    if field == "cpu":
-        return round(float(str(value)) * 1000)
-    return str(value) if isinstance(value, str) else value
-
-
 def _job(line: int, said: dict[str, Any], cluster: Cluster) -> Job:
-    total = said.get("gpus", 1)
-    if total < 0:
-        raise RowError(f"gpus is {total}; write 0 for a job without GPUs")
+    total = counted_gpus("gpus", said.get("gpus", 1))
     cluster.demand_room(total)
     replicas, gpus = _parts(total, said.get("replicas"), cluster.per_node)
     least, most = said.get("minReplicas", 0), said.get("maxReplicas", 0)

@@ -108,6 +108,11 @@ def _wrong(mapping: Mapping) -> list[str]:
         column = mapping.column(field)
         if column is not None and field in FIELDS:
             wrong += _wrong_units(field, column)
+    for field, value in mapping.constants.items():
+        try:
+            constant_of(field, value)
+        except RowError as error:
+            wrong.append(str(error))
     return wrong
 
 
@@ -131,6 +136,11 @@ def _wrong_units(field: str, column: Column) -> list[str]:
 
 
 # ----------------------------------------------------------------------------------------------- one cell
+
+
+def constant_of(field: str, value: Constant) -> object:
+    """In the units of columns without one: seconds, cores, MiB."""
+    return reader_of(field, Column(column="constant"))(str(value))
 
 
 def reader_of(field: str, column: Column) -> Callable[[str], object]:

@@ -58,11 +58,9 @@ def load_nodes(path: Path) -> tuple[tuple[Node, ...], list[TraceProblem]]:
     nodes: dict[str, Node] = {}
 
     def add(row: Row) -> None:
-        name, gpus = row.name("sn"), row.whole("gpu")
+        name, gpus = row.name("sn"), row.gpus_or_none("gpu")
         if name in nodes:
             raise RowError(f"{name} is there twice; give each node its own name")
-        if gpus < 0:
-            raise RowError(f"gpu is {gpus}; write 0 for a node without GPUs")
         model = row.text("model")
         if gpus and not model:
             raise RowError("model is empty; name the model of the GPUs")
@@ -80,10 +78,10 @@ def load_nodes(path: Path) -> tuple[tuple[Node, ...], list[TraceProblem]]:
 
 
 def _job(row: Row, shapes: _Shapes, *, timed: bool) -> Job:
-    gpus, milli = row.whole("num_gpu"), row.whole("gpu_milli")
+    gpus, milli = row.gpus_or_none("num_gpu"), row.whole("gpu_milli")
     cpu, memory = row.whole("cpu_milli"), row.whole("memory_mib")
-    if min(gpus, cpu, memory) < 0:
-        raise RowError("asks for less than nothing; correct num_gpu, cpu_milli and memory_mib")
+    if min(cpu, memory) < 0:
+        raise RowError("asks for less than nothing; correct cpu_milli and memory_mib")
     if gpus and not 0 < milli <= WHOLE_DEVICE_MILLI:
         raise RowError(f"gpu_milli is {milli}; write 1 to 1000 thousandths of a device")
     if gpus > 1 and milli != WHOLE_DEVICE_MILLI:

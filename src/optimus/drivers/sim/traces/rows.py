@@ -25,6 +25,8 @@ from typing import IO, cast
 from optimus.drivers.sim.traces.trace import TraceError, TraceProblem, Verdict
 from optimus.model.units import LARGEST
 
+MOST_GPUS = 100_000
+"""Of one job or node. More is a mistake, and would take its time before it is found out elsewhere."""
 _GZIP = b"\x1f\x8b"
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 _UNDECODED = re.compile("[\udc80-\udcff]")
@@ -102,12 +104,14 @@ class Row:
 
     def gpus(self, column: str) -> int:
         """A whole number of devices, at least one."""
-        gpus = self.whole(column)
-        if gpus < 0:
-            raise RowError(f"{column} is {gpus}; a job cannot have fewer than no GPUs")
+        gpus = self.gpus_or_none(column)
         if gpus == 0:
             raise RowError(f"{column} is 0; a job without GPUs is no job here, leave it out or give it one")
         return gpus
+
+    def gpus_or_none(self, column: str) -> int:
+        """For formats in which 0 has a meaning."""
+        return counted_gpus(column, self.whole(column))
 
     def ms(self, column: str) -> int:
         """A moment or length in seconds, not negative, as milliseconds."""
@@ -128,6 +132,14 @@ class Row:
         except ValueError:
             raise RowError(f"{column} is {shown(text)}; write a date as 2017-09-04 10:30:41") from None
         return epoch_ms(moment)
+
+
+def counted_gpus(what: str, gpus: int) -> int:
+    if gpus < 0:
+        raise RowError(f"{what} is {gpus}; there cannot be fewer than no GPUs")
+    if gpus > MOST_GPUS:
+        raise RowError(f"{what} is {gpus}; that is no number of GPUs, look for a shifted column")
+    return gpus
 
 
 def positive_ms(what: str, milliseconds: float) -> int:

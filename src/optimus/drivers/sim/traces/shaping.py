@@ -51,6 +51,8 @@ def at_load(trace: Trace, load: float, cluster_gpus: int) -> Trace:
 
 
 def first_jobs(trace: Trace, count: int) -> Trace:
+    if count < 0:
+        raise TraceError(f"first_jobs is {count}; write how many to keep")
     return _chosen(trace, trace.jobs[:count], f"after the first {count}")
 
 
