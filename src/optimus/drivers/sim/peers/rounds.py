@@ -7,10 +7,11 @@ A peer is a function of the jobs that are there and of what they have; the frame
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from optimus.drivers.sim.clockwork import Clockwork, News, Run, Seat
+from optimus.drivers.sim.jobs import Job
 from optimus.drivers.sim.peers.room import Room, refuse_impossible
 
 Nodes = tuple[int, ...]
@@ -20,6 +21,10 @@ Nodes = tuple[int, ...]
 class Allocate(Protocol):
     def __call__(self, jobs: Mapping[int, Run], held: Mapping[int, Nodes], clock: Clockwork) -> Mapping[int, Nodes]:
         """Who has what from now on. Jobs that are not named, or have no node, wait."""
+
+
+Pick = Callable[[dict[int, int], int, int], Nodes]
+"""Nodes for so many replicas of so many GPUs, out of what is free."""
 
 
 class RoundScheduler:
@@ -78,6 +83,18 @@ def together(free: dict[int, int], replicas: int, gpus: int = 1) -> Nodes:
         nodes += [node] * count
         free[node] -= count * gpus
     return tuple(nodes)
+
+
+def seat(clock: Clockwork, job: Job, free: dict[int, int], replicas: int = 0, how: Pick = together) -> Nodes:
+    """So many replicas of a job (by default as asked for) on models it may run on; takes them out of `free`."""
+    if not job.models:
+        return how(free, replicas or job.replicas, job.gpus)
+    allowed = {speed.model for speed in job.models}
+    nodes = clock.setup.nodes
+    some = {n: left for n, left in free.items() if nodes[n].devices and nodes[n].devices[0].model in allowed}
+    found = how(some, replicas or job.replicas, job.gpus) if some else ()
+    free.update(some)
+    return found
 
 
 def _undo(free: dict[int, int], nodes: list[int], gpus: int) -> Nodes:

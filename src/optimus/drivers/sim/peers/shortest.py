@@ -23,7 +23,7 @@ from optimus.drivers.sim.jobs import Job
 from optimus.drivers.sim.peers import lines
 from optimus.drivers.sim.peers.expectations import Expectation, attained_ms, erring, oracle, told
 from optimus.drivers.sim.peers.lines import LineScheduler
-from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler, free_gpus, together
+from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler, free_gpus, seat
 
 RECENT = 0.5
 """Weight of the last job in the estimate from similar ones."""
@@ -73,7 +73,7 @@ class ShortestRemaining:
             insort(self._waiting, (self._left(jobs[index], clock), index))
         kept = {index: held[index] for index in chosen if index in held}
         free = free_gpus(clock, kept)
-        return kept | {i: together(free, jobs[i].job.replicas, jobs[i].job.gpus) for i in chosen if i not in kept}
+        return kept | {i: seat(clock, jobs[i].job, free) for i in chosen if i not in kept}
 
     def _left(self, run: Run, clock: Clockwork) -> float:
         if self._expect.name == "oracle":

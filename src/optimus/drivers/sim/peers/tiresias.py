@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from optimus.drivers.sim.clockwork import Clockwork, Run
-from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler, free_gpus, fullest_free_first
+from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler, free_gpus, fullest_free_first, seat
 
 THRESHOLD_GPU_MS = 16 * 3_600_000
 
@@ -66,7 +66,7 @@ class Tiresias:
         job, ran = run.job, self._ran_ms[run.index]
         if run.index in self._fresh and job.total_gpus:
             clock.remind(run.index, clock.now_ms - ran - -self._threshold // job.total_gpus)  # when it is demoted
-        return fullest_free_first(free, job.replicas, job.gpus)
+        return seat(clock, job, free, how=fullest_free_first)
 
 
 def tiresias() -> RoundScheduler:
