@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from optimus.drivers.sim.traces.formats import load
+from optimus.drivers.sim.traces.mapping import load_mapping
 from optimus.drivers.sim.traces.trace import Trace, TraceError, Verdict
 from optimus.model.workloads import WorkloadClass
 from tests.sim.traces.lists import said, steady, written
 
 MAPPING = """\
+name: lab
 columns:
   name: JobID
   submit: {column: Submitted, format: "%d.%m.%Y %H:%M"}
@@ -41,6 +43,7 @@ def mapped(folder: Path, mapping: str, jobs: str | bytes) -> Trace:
 def test_columns_units_dates_words_and_constants(tmp_path: Path) -> None:
     trace = mapped(tmp_path, MAPPING, JOBS.encode("latin-1"))
     a, b = trace.jobs
+    assert trace.name == "lab"
     assert (a.name, a.submit_ms, a.replicas, a.gpus, a.queue) == ("a", 0, 2, 6, "größe")
     assert (a.workload_class, a.memory_mib, a.cpu_milli, a.family) == (WorkloadClass.INTERACTIVE, 16_384, 4_000, "all")
     assert (b.submit_ms, b.queue, b.memory_mib) == (3_600_000, "nobody", 512)
@@ -79,7 +82,7 @@ Submit,Start,End,Limit
 @pytest.mark.parametrize(
     ("cells", "why"),
     [
-        ("a;01.02.2025;1;1;x;nb;1", "expected a date written as %d.%m.%Y %H:%M"),
+        ("a;01.02.2025;1;1;x;nb;1", "expected a date since 1970 written as %d.%m.%Y %H:%M"),
         ("a;01.02.2025 09:00;long;1;x;nb;1", "duration (Minutes) is 'long'"),
         ("a;01.02.2025 09:00;0;1;x;nb;1", "duration is 0"),
         ("a;01.02.2025 09:00;1;64;x;nb;1", "the cluster has 32"),
@@ -143,6 +146,15 @@ def test_a_column_that_is_not_there(tmp_path: Path) -> None:
 def test_constants_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match=r"gpus \(constant\) is 'many'; write a number"):
         mapped(tmp_path, "columns: {submit: t, duration: d}\nconstants: {gpus: many}", "t,d\n0,1\n")
+
+
+def test_the_mappings_of_the_documentation_can_be_used(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[3] / "docs/reference/traces.md").read_text(encoding="utf-8")
+    blocks = [block.partition("```")[0] for block in text.split("```yaml\n")[1:]]
+    assert len(blocks) == 2
+    for block in blocks:
+        mapping = load_mapping(written(tmp_path, "mapping.yaml", block))
+        assert {"submit", "duration", "gpus"} <= set(mapping.columns)
 
 
 def test_the_mapping_must_be_there(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from optimus.model.nodes import Device, Node
 from optimus.model.observations import Observation
 from optimus.model.queues import Queue
 from optimus.model.workloads import Checkpoint, Group, Request, Role, Workload
+from tests.replay.journal_samples import write_journal
 from tests.sim.traces.lists import steady
 
 BEGIN = 1_700_000_000_000
@@ -176,6 +177,13 @@ def test_a_torn_journal_gives_what_is_before_the_tear(tmp_path: Path) -> None:
     torn = load(tmp_path)
     assert torn.jobs == whole.jobs
     assert any("what happened there is missing" in problem.message for problem in torn.problems)
+
+
+def test_a_state_of_another_brain_is_not_needed(tmp_path: Path) -> None:
+    write_journal(tmp_path, 12)
+    trace = load(tmp_path)
+    assert trace.jobs == ()
+    assert "taken as nothing" in trace.problems[0].message
 
 
 def test_a_folder_without_a_journal_is_none(tmp_path: Path) -> None:

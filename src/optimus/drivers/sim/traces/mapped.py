@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from optimus.drivers.sim.jobs import Job
 from optimus.drivers.sim.traces.gathering import Cluster, Gathering, split_gpus
 from optimus.drivers.sim.traces.mapping import Mapping, constant_of, load_mapping, reader_of
@@ -35,7 +37,8 @@ def load_csv(path: Path, *, mapping: Path, cluster_gpus: int | None = None, gpus
     cells = _Cells(meaning)
     gathering = Gathering(table)
     gathering.take(lambda row: _job(row.line, cells.read(row), cluster))
-    return gathering.trace(nodes=cluster.nodes())
+    trace = gathering.trace(nodes=cluster.nodes())
+    return structs.replace(trace, name=meaning.name or trace.name)
 
 
 class _Cells:

@@ -180,10 +180,10 @@ def _whole(what: str, text: str) -> int:
 
 def _date_ms(what: str, text: str, form: str) -> int:
     try:
-        moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form)  # noqa: DTZ007
-    except ValueError:
-        raise RowError(f"{what} is {shown(text)}; expected a date written as {form}") from None
-    return epoch_ms(moment)
+        # without a zone it is UTC, which epoch_ms sees to
+        return epoch_ms(datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form))  # noqa: DTZ007
+    except (ValueError, OverflowError):
+        raise RowError(f"{what} is {shown(text)}; expected a date since 1970 written as {form}") from None
 
 
 def _clock_ms(what: str, text: str) -> int:

@@ -154,7 +154,10 @@ def load_journal(path: Path) -> Trace:
                 problems.note(f"{item}; what happened there is missing")
             case Keyframe() if not begun:
                 begun = True
-                recording.begin(item)
+                try:
+                    recording.begin(item)
+                except msgspec.MsgspecError as error:
+                    problems.note(f"what was there before it begins cannot be read ({error}); it is taken as nothing")
             case Cycle():
                 for fact in item.observations:
                     recording.observe(fact, item.now_ms)

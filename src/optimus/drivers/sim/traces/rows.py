@@ -128,10 +128,9 @@ class Row:
         """A date and time as in `2017-09-04 10:30:41`; without a zone it is taken as UTC."""
         text = self.text(column)
         try:
-            moment = datetime.fromisoformat(text)
-        except ValueError:
-            raise RowError(f"{column} is {shown(text)}; write a date as 2017-09-04 10:30:41") from None
-        return epoch_ms(moment)
+            return epoch_ms(datetime.fromisoformat(text))
+        except (ValueError, OverflowError):
+            raise RowError(f"{column} is {shown(text)}; write a date since 1970 as 2017-09-04 10:30:41") from None
 
 
 def counted_gpus(what: str, gpus: int) -> int:
@@ -153,7 +152,10 @@ def positive_ms(what: str, milliseconds: float) -> int:
 def epoch_ms(moment: datetime) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1000)
+    milliseconds = round(moment.timestamp() * 1000)
+    if milliseconds < 0:  # a placeholder, and it would become the beginning of all time
+        raise ValueError("before 1970")
+    return milliseconds
 
 
 def shown(text: str) -> str:
