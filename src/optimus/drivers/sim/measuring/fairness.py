@@ -109,7 +109,7 @@ def divide(there: Floats, asked: Floats, guarantees: Floats, weights: Floats) ->
     """What is there, by moment, among queues (rows) that ask for so much: guarantees first, the rest by weight."""
     sure = np.minimum(asked, guarantees[:, None])
     promised = sure.sum(axis=0)
-    sure = sure * np.minimum(np.divide(there, promised, out=np.ones_like(there), where=promised > 0), 1.0)
+    sure = sure * np.divide(there, promised, out=np.ones_like(there), where=promised > there)
     left, wants = there - sure.sum(axis=0), asked - sure
     weight = np.broadcast_to(np.maximum(weights, 1e-9)[:, None], wants.shape)
     # Water-filling: the queues that want least for their weight are served in full, one after the other.
