@@ -35,6 +35,9 @@ class Seat(NamedTuple):
     node: int
     devices: tuple[int, ...] = ()
     """Empty where only the number matters."""
+    milli: int = 0
+    """Thousandths of each device that it takes; 0: what its job asks for. Less: it has to share what it did not ask to
+    share."""
 
 
 class SimulationError(Exception):
@@ -440,7 +443,7 @@ class Clockwork:
     def _close_segment(self, run: Run) -> None:
         end = run.record.end_ms if run.record.end_ms is not None else self.now_ms
         if end > run.began_ms:
-            milli = len(run.seats) * run.job.gpu_milli_per_replica
+            milli = sum(seat.milli or run.job.gpu_milli for seat in run.seats.values()) * run.job.gpus
             nodes = len({seat.node for seat in run.seats.values()})
             self._segments.append(Segment(run.index, run.began_ms, end, milli, nodes))
             run.record.gpu_ms += (end - run.began_ms) * milli // 1000
@@ -450,17 +453,16 @@ class Clockwork:
 
     def _sit(self, run: Run, seat: Seat, sign: int) -> None:
         node, job = seat.node, run.job
-        self.free[node] -= sign * job.gpus * job.gpu_milli
+        milli = seat.milli or job.gpu_milli
+        self.free[node] -= sign * job.gpus * milli
         if sign > 0 and (self.free[node] < 0 or not self.up[node]):
-            what = (
-                "is down" if not self.up[node] else f"has {(self.free[node] + job.gpus * job.gpu_milli) / 1000:g} free"
-            )
+            what = "is down" if not self.up[node] else f"has {(self.free[node] + job.gpus * milli) / 1000:g} free"
             raise SimulationError(
-                f"{job.name} asks for {job.gpus * job.gpu_milli / 1000:g} GPUs of {self.node_names[node]}, which {what}"
+                f"{job.name} asks for {job.gpus * milli / 1000:g} GPUs of {self.node_names[node]}, which {what}"
             )
         taken = self._devices[node]
         for device in seat.devices:
-            taken[device] = taken.get(device, 0) + sign * job.gpu_milli
+            taken[device] = taken.get(device, 0) + sign * milli
             if taken[device] > 1000:
                 raise SimulationError(f"{job.name}: device {device} of {self.node_names[node]} is given out twice")
         there = self._on_node[node]
