@@ -41,6 +41,21 @@ class Line:
         """Something came free: who did not fit is asked again."""
         self._shut.clear()
 
+    def heads(self) -> list[tuple[Hashable, int]]:
+        """The first of each lane, in order."""
+        entries = [(*lane[0], number, what) for number, (what, lane) in enumerate(self._lanes.items()) if lane]
+        return [(what, index) for _, index, _, what in sorted(entries)]
+
+    def first(self) -> tuple[Hashable, int] | None:
+        """The first of all that may fit, and its lane."""
+        return next(((what, index) for what, index in self.heads() if what not in self._shut), None)
+
+    def shut(self, lane: Hashable) -> None:
+        self._shut.add(lane)
+
+    def pop(self, lane: Hashable) -> None:
+        heapq.heappop(self._lanes[lane])
+
     def serve(self, fits: Callable[[int], bool], *, strict: bool = False) -> None:
         """Ask each in order; who fits leaves the line. Strict: nobody is asked behind one who does not fit."""
         if strict and self._shut:
