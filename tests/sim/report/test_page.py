@@ -143,6 +143,11 @@ def test_the_kind_of_interval_is_told() -> None:
     assert "over 10 traces" in page(study([both()] * 10, FOUR_GPUS, Provenance(trace="x")))
 
 
+def test_traces_need_the_same_schedulers() -> None:
+    with pytest.raises(ValueError, match="every trace needs the same schedulers"):
+        study([both(), both()[::-1]], FOUR_GPUS, Provenance(trace="x"))
+
+
 def test_the_reference_can_be_chosen() -> None:
     told = study([both()], FOUR_GPUS, Provenance(trace="x"), reference="short first")
     assert [m.name for m in told.measured] == ["short first", "in order"]

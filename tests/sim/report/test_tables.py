@@ -13,6 +13,9 @@ from optimus.drivers.sim.report.numbers import duration, grouped, interval, perc
 from tests.sim.measuring.worlds import FOUR_GPUS, measured
 from tests.sim.report.stories import IN_ORDER, JOBS, both, small_study
 
+LATER: dict[str, list[tuple[float, float]]] = {"first": [(0, 100)], "second": [(0, 80)], "third": [(100, 150)]}
+"""100, 80 and 120 minutes."""
+
 
 def column(table: Table, title: str) -> list[str]:
     at = [c.title for c in table.columns].index(title)
@@ -57,6 +60,15 @@ def test_a_claim_says_what_it_lacks() -> None:
     checks = {text.split(":")[0]: met for met, text in overview.standard(compare(*both()))}
     assert checks["at least ten traces"] is False
     assert checks["nobody starved (longest wait 40 min)"] is True
+
+
+def test_several_traces_are_averaged_and_told_one_by_one() -> None:
+    late = [measured("in order", JOBS, LATER), measured("short first", JOBS, LATER)]
+    told = study([both(), late], FOUR_GPUS, Provenance(trace="two", traces=("calm", "busy")))
+    assert column(overview.completion(told), "JCT") == [f"{(190 / 3 + 100) / 2:.1f}", f"{(140 / 3 + 100) / 2:.1f}"]
+    each = overview.by_trace(told)
+    assert column(each, "trace") == ["calm", "busy"]
+    assert column(each, "change") == ["−26.3 %", "±0.0 %"]
 
 
 def test_into_a_pipe_one_line_stays_one_line() -> None:

@@ -12,15 +12,18 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 import optimus
+from optimus.drivers.sim.measuring.averaging import averaged
 from optimus.drivers.sim.measuring.capacity import total_gpus
 from optimus.drivers.sim.measuring.comparing import Comparison, compare
-from optimus.drivers.sim.measuring.metrics import VERSION, Measured
+from optimus.drivers.sim.measuring.metrics import VERSION, Measured, Metrics
 from optimus.drivers.sim.setup import Setup
 
 
 class Provenance(Struct, frozen=True, kw_only=True, rename="camel"):
     trace: str
     """Its name; with several, the name of the set."""
+    traces: tuple[str, ...] = ()
+    """With several, the name of each."""
     source: str = ""
     problems: tuple[str, ...] = ()
     """Of the trace file, one sentence each."""
@@ -54,6 +57,10 @@ class Study(Struct, frozen=True, kw_only=True, eq=False):
     """Of the intervals."""
     measured: tuple[Measured, ...]
     """Of the first trace; the reference is the first."""
+    each: tuple[tuple[Metrics, ...], ...]
+    """By trace, in the same order of schedulers."""
+    mean: tuple[Metrics, ...]
+    """Over traces; with one trace, its own."""
     comparisons: tuple[Comparison, ...]
     """Each of the others against the reference, over all traces."""
 
@@ -74,6 +81,9 @@ def study(
             raise ValueError(f"there is no record of {reference}; there are {', '.join(names)}")
         first = names.index(reference)
         rows = [[row[first], *row[:first], *row[first + 1 :]] for row in rows]
+    for row in rows[1:]:
+        if [measured.name for measured in row] != [measured.name for measured in rows[0]]:
+            raise ValueError(f"every trace needs the same schedulers in the same order: {', '.join(names)}")
     if len(set(names)) != len(names):
         raise ValueError(f"schedulers need names of their own to be compared: {', '.join(names)}")
     columns = list(zip(*rows, strict=True))
@@ -85,6 +95,8 @@ def study(
         setup=setup,
         seed=seed,
         measured=tuple(rows[0]),
+        each=tuple(tuple(measured.metrics for measured in row) for row in rows),
+        mean=tuple(averaged([measured.metrics for measured in column]) for column in columns),
         comparisons=tuple(compare(columns[0], other, seed=seed) for other in columns[1:]),
     )
 

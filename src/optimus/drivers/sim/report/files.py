@@ -19,7 +19,7 @@ from optimus.drivers.sim.measuring.columns import SIZES
 from optimus.drivers.sim.measuring.metrics import Measured
 from optimus.drivers.sim.measuring.study import Study
 
-METRIC_FIELDS = ("scheduler", "metric", "value")
+METRIC_FIELDS = ("trace", "scheduler", "metric", "value")
 JOB_FIELDS = (
     "scheduler",
     "job",
@@ -49,7 +49,7 @@ def as_json(study: Study) -> str:
         "cluster": msgspec.to_builtins(study.cluster),
         "intervalSeed": study.seed,
         "reference": study.measured[0].name,
-        "metrics": [msgspec.to_builtins(measured.metrics) for measured in study.measured],
+        "metrics": [{"trace": i} | msgspec.to_builtins(m) for i, row in enumerate(study.each) for m in row],
         "comparisons": [msgspec.to_builtins(comparison) for comparison in study.comparisons],
     }
     return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -58,9 +58,10 @@ def as_json(study: Study) -> str:
 def metrics_csv(study: Study) -> str:
     """One number per row; names are the paths of the JSON, `jctMs.average`."""
     rows = (
-        (measured.name, path, value)
-        for measured in study.measured
-        for path, value in flat(msgspec.to_builtins(measured.metrics))
+        (i, m.scheduler, path, value)
+        for i, row in enumerate(study.each)
+        for m in row
+        for path, value in flat(msgspec.to_builtins(m))
         if path != "scheduler"
     )
     return _written(METRIC_FIELDS, rows)
@@ -80,7 +81,7 @@ def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def jobs_csv(study: Study) -> str:
-    """One row per job and scheduler."""
+    """One row per job and scheduler, of the first trace."""
     return _written(JOB_FIELDS, (row for measured in study.measured for row in _jobs(measured)))
 
 

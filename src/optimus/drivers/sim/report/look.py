@@ -42,6 +42,7 @@ h3{font-size:15px;font-weight:620;margin:0 0 2px}
 p{margin:4px 0 12px;max-width:72ch}
 .scene,.about,figcaption,.note{color:var(--soft)}
 .about{margin-bottom:18px}
+p.scene,p.about{max-width:110ch}
 figcaption,.note{font-size:13px;line-height:1.45;margin:2px 0 8px;max-width:78ch}
 nav{position:sticky;top:0;z-index:2;background:color-mix(in srgb,var(--paper) 92%,transparent);
 backdrop-filter:blur(6px);border-bottom:1px solid var(--rule);margin-top:20px}
@@ -67,11 +68,12 @@ font-variant-numeric:tabular-nums}
 .checks li::before{content:"✓";position:absolute;left:0;color:var(--good);font-weight:700}
 .checks li.no::before{content:"✗";color:var(--bad)}
 .good{color:var(--good)}.bad{color:var(--bad)}.faint{color:var(--faint)}.strong{font-weight:580}
-.pair{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:28px 40px;margin:14px 0}
+.pair{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:0 40px;margin:14px 0}
 @media (max-width:900px){.pair{grid-template-columns:minmax(0,1fr)}}
 figure{margin:14px 0 22px}
 .pair figure{margin:0;display:grid;grid-row:span 3;grid-template-rows:subgrid;row-gap:0;align-items:start}
-figcaption:empty{margin:0 0 4px}
+.pair figure svg{margin-bottom:26px}
+figcaption:empty{margin:0}
 svg{display:block;width:100%;height:auto;overflow:visible}
 @media (max-width:800px){svg.wide{min-width:760px}figure:has(svg.wide){overflow-x:auto}}
 svg text{font-size:12px;font-variant-numeric:tabular-nums;fill:var(--soft)}

@@ -38,12 +38,14 @@ def tables(study: Study) -> Iterator[Table]:
     yield utilisation(study)
     yield disturbance(study)
     yield by_size(study)
-    if len(study.measured[0].metrics.queues) > 1:
+    if len(study.mean[0].queues) > 1:
         yield by_queue(study)
+    if len(study.each) > 1:
+        yield by_trace(study)
 
 
 def completion(study: Study) -> Table:
-    told = [measured.metrics for measured in study.measured]
+    told = study.mean
     jct, wait = unit_for(m.jct_ms.average for m in told), unit_for(m.wait_ms.average for m in told)
     against = {c.other: c for c in study.comparisons}
     rows = []
@@ -101,17 +103,18 @@ def how_drawn(study: Study) -> str:
     if not study.comparisons:
         return ""
     first = study.comparisons[0]
+    means = f"Means over {first.traces} traces. " if first.traces > 1 else ""
     if first.jct_ms.over is Over.TRACES:
-        return f"Intervals: 95 % bootstrap over {first.traces} traces, paired."
+        return f"{means}Intervals: 95 % bootstrap over {first.traces} traces, paired."
     which = "one trace" if first.traces == 1 else f"{first.traces} traces"
     return (
-        f"Intervals: 95 % bootstrap over the jobs of {which}, paired. They tell how evenly a difference is spread over "
-        "jobs; only ten traces or more can tell whether it would come again."
+        f"{means}Intervals: 95 % bootstrap over the jobs of {which}, paired. They tell how evenly a difference is "
+        "spread over jobs; only ten traces or more can tell whether it would come again."
     )
 
 
 def utilisation(study: Study) -> Table:
-    told = [measured.metrics for measured in study.measured]
+    told = study.mean
     span = unit_for(m.makespan_ms for m in told)
     rows = tuple(
         (
@@ -143,7 +146,7 @@ def utilisation(study: Study) -> Table:
 
 
 def disturbance(study: Study) -> Table:
-    told = [measured.metrics for measured in study.measured]
+    told = study.mean
     longest = unit_for(m.longest_wait_ms for m in told)
     deadlines, decisions = any(m.deadlines for m in told), any(m.decision_ms for m in told)
     rows = []
@@ -185,7 +188,7 @@ def disturbance(study: Study) -> Table:
 
 
 def by_size(study: Study) -> Table:
-    told = [measured.metrics for measured in study.measured]
+    told = study.mean
     sizes = [size for size in SIZES if size in told[0].jct_ms_by_size]
     unit = unit_for(m.jct_ms_by_size[size].average for m in told for size in sizes)
     rows = []
@@ -227,7 +230,7 @@ def _ratios(spread: Spread) -> tuple[Cell, ...]:
 
 
 def by_queue(study: Study) -> Table:
-    told = [measured.metrics for measured in study.measured]
+    told = study.mean
     jct = unit_for(q.jct_ms.average for m in told for q in m.queues)
     wait = unit_for(q.wait_ms.average for m in told for q in m.queues)
     rows = []
@@ -263,6 +266,25 @@ def by_queue(study: Study) -> Table:
         rows=tuple(rows),
         marks=tuple(range(len(told))) * len(told[0].queues),
     )
+
+
+def by_trace(study: Study) -> Table:
+    """Average completion time of each, and its change against the reference."""
+    unit = unit_for(m.jct_ms.average for row in study.each for m in row)
+    names = study.provenance.traces or tuple(f"trace {i + 1}" for i in range(len(study.each)))
+    rows = []
+    for name, row in zip(names, study.each, strict=True):
+        base = row[0].jct_ms.average
+        cells = [Cell(name, Tone.STRONG), Cell(count(row[0].jobs), Tone.FAINT), Cell(unit.show(base))]
+        for m in row[1:]:
+            change = m.jct_ms.average / base - 1 if base and m.jct_ms.average is not None else None
+            tone = Tone.PLAIN if not change else Tone.GOOD if change < 0 else Tone.BAD
+            cells += [Cell(unit.show(m.jct_ms.average)), Cell(signed_percent(change), tone)]
+        rows.append(tuple(cells))
+    columns = [Column("trace", right=False), Column("jobs"), Column(study.mean[0].scheduler, unit.name)]
+    for m in study.mean[1:]:
+        columns += [Column(m.scheduler, unit.name), Column("change")]
+    return Table(title="Average completion time of each trace", columns=tuple(columns), rows=tuple(rows))
 
 
 # -- comparisons ----------------------------------------------------------------------------------------------------
@@ -328,9 +350,9 @@ def standard(comparison: Comparison) -> tuple[tuple[bool, str], ...]:
     s, starved = comparison.standard, comparison.starvation
     ratio = fixed(comparison.p99_ratio, 3)
     nobody = f"nobody starved (longest wait {duration(starved.worst_ms)})"
-    somebody = (
-        f"{count(starved.waited)} waited over {duration(starved.limit_ms)}, {count(starved.unfinished)} never finished"
-    )
+    somebody = f"{count(starved.waited)} waited far longer than anybody under {comparison.reference}"
+    if starved.unfinished:
+        somebody += f", {count(starved.unfinished)} never finished"
     return (
         (s.completes_sooner, f"completes sooner: {interval_of(comparison.jct_ms)}"),
         (s.waits_less, f"waits less: {interval_of(comparison.wait_ms)}"),

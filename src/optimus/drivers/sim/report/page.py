@@ -50,6 +50,7 @@ def page(study: Study) -> str:
         versus.forest(study),
         html_table(overview.utilisation(study)),
         html_table(overview.disturbance(study)),
+        html_table(overview.by_trace(study)) if len(study.each) > 1 else "",
         sections.completion(study),
         sections.over_time(study),
         sections.by_queue(study),
@@ -78,7 +79,7 @@ def scene(study: Study) -> str:
         f"{duration(told.makespan_ms)} under {told.scheduler}",
     ]
     if study.comparisons and study.comparisons[0].traces > 1:
-        parts.append(f"compared over {study.comparisons[0].traces} traces; charts show the first")
+        parts.append(f"tables over {study.comparisons[0].traces} traces, curves of the first")
     return " · ".join(parts)
 
 
@@ -97,6 +98,7 @@ def provenance(study: Study) -> str:
     queues = ", ".join(cluster.queues) or "none named"
     pairs = [
         ("Trace", escape(from_.trace) + (f" ({escape(from_.source)})" if from_.source else "")),
+        *([("Traces", escape(", ".join(from_.traces)))] * bool(from_.traces)),
         ("Jobs", f"{count(told.jobs)}; {_problems(study)}"),
         ("Cluster", escape(f"{count(cluster.gpus)} GPUs: {', '.join(cluster.shapes)}")),
         ("Queues", escape(queues)),

@@ -237,9 +237,9 @@ def _shares(study: Study) -> str:
     marks = queue_marks(study)
     rows = []
     for name in list(marks)[:MOST_QUEUES]:
-        for i, m in enumerate(study.measured):
-            q = next(q for q in m.metrics.queues if q.queue == name)
-            tip = f"{name} under {m.name}: held {percent(q.share)}, due {percent(q.due_share)}"
+        for i, m in enumerate(study.mean):
+            q = next(q for q in m.queues if q.queue == name)
+            tip = f"{name} under {m.scheduler}: held {percent(q.share)}, due {percent(q.due_share)}"
             rows.append(
                 Dot(
                     group=name,
@@ -268,7 +268,7 @@ def _shares(study: Study) -> str:
 
 def sizes(study: Study) -> str:
     """Slowdown and completion, each from the median to the 90th percentile."""
-    told = [m.metrics for m in study.measured]
+    told = study.mean
     slow = _by_size([m.slowdown_by_size for m in told], grouped)
     done = _by_size([m.jct_ms_by_size for m in told], duration)
     scale = (1.0, 1.05 * max([row.high or 1.0 for row in slow] + [2.0]))
@@ -353,5 +353,5 @@ def fragmentation(study: Study) -> str:
         "Fragmentation",
         "Free GPUs that the typical job cannot use because they are scattered, as part of the cluster. "
         "On average " + "; ".join(said) + ".",
-        line_chart("Fragments over time", axes, series) if most else "",
+        figure("Fragments", "Sampled at decisions.", line_chart("Fragments over time", axes, series)) if most else "",
     )

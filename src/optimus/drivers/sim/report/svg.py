@@ -22,6 +22,12 @@ _STEPS = (
     *(x * HOUR for x in (1, 2, 3, 6, 12)),
     *(x * DAY for x in (1, 2, 5, 7, 14, 30, 60, 90, 180, 365)),
 )
+_FINE_TIMES = (
+    *(x * SECOND for x in (1, 2, 5, 10, 20, 30)),
+    *(x * MINUTE for x in (1, 2, 5, 10, 20, 30)),
+    *(x * HOUR for x in (1, 2, 4, 8, 12)),
+    *(x * DAY for x in (1, 2, 4, 7, 14, 30, 90)),
+)
 _LOG_TIMES = (1, 10, 100, SECOND, 10 * SECOND, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * DAY, 30 * DAY, 365 * DAY)
 
 _UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
@@ -166,7 +172,8 @@ def time_ticks(length_ms: float, most: int = 8) -> Ticks:
 
 
 def log_time_ticks(scale: Scale, least_px: float = 44) -> Ticks:
-    return _apart(scale, [(t, clock(t)) for t in _LOG_TIMES if scale.low <= t <= scale.high], least_px)
+    times = _FINE_TIMES if scale.high / scale.low < 100 else _LOG_TIMES
+    return _apart(scale, [(t, clock(t)) for t in times if scale.low <= t <= scale.high], least_px)
 
 
 def log_ticks(scale: Scale, least_px: float = 30, sign: str = "") -> Ticks:

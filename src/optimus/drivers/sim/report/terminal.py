@@ -19,7 +19,7 @@ _UNLIMITED = 10_000
 
 def print_study(console: Console, study: Study, *, wide: bool = False) -> None:
     """The headline, the use of the cluster and, against the reference, who won and lost; `wide` shows every table."""
-    cluster, told = study.cluster, study.measured[0].metrics
+    cluster, told = study.cluster, study.mean[0]
     say(console, Text.assemble((study.provenance.trace, "bold"), (f"  {_scene(study)}", "dim")))
     shown = (
         overview.tables(study)
@@ -39,7 +39,7 @@ def print_study(console: Console, study: Study, *, wide: bool = False) -> None:
 
 
 def _scene(study: Study) -> str:
-    cluster, told = study.cluster, study.measured[0].metrics
+    cluster, told = study.cluster, study.mean[0]
     shapes = ", ".join(cluster.shapes)
     return f"{count(told.jobs)} jobs on {count(cluster.gpus)} GPUs ({shapes}), {duration(told.makespan_ms)}"
 
