@@ -18,7 +18,7 @@ import gzip
 import json
 import statistics
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -129,18 +129,11 @@ def run(traces: Path, case: tuple[str, int]) -> dict[int, float]:
     room = read_nodes(traces)
     capacity = int(room.gpus.sum())
     order, ties = np.random.default_rng([seed, 0]), np.random.default_rng([seed, 1])
-    arriving = list(pods)
-    demand = sum(demand_of(pod) for pod in pods)
-    while demand < capacity * LOADS[-1] / 100:
-        pod = pods[order.integers(len(pods))]
-        arriving.append(pod)
-        demand += demand_of(pod)
     cluster = Cluster(room)
     counts: dict[Shape, int] = {}
     allocated = arrived = 0
     reached: dict[int, float] = {}
-    for number, index in enumerate(order.permutation(len(arriving)), start=1):
-        pod = arriving[index]
+    for number, pod in enumerate(arrivals(pods, capacity, order), start=1):
         counts[pod] = counts.get(pod, 0) + 1
         if number >= FIRST_REFRESH and (number - FIRST_REFRESH) % REFRESH_EVERY == 0:
             mix = [MixEntry(count, *shape) for shape, count in counts.items()]
@@ -152,6 +145,17 @@ def run(traces: Path, case: tuple[str, int]) -> dict[int, float]:
             if load not in reached and arrived >= capacity * load / 100:
                 reached[load] = 100 * allocated / capacity
     return reached
+
+
+def arrivals(pods: list[Shape], capacity: int, order: np.random.Generator) -> Iterator[Shape]:
+    """The published protocol: the list, filled up from itself to the last load, in random order."""
+    arriving = list(pods)
+    demand = sum(demand_of(pod) for pod in pods)
+    while demand < capacity * LOADS[-1] / 100:
+        pod = pods[order.integers(len(pods))]
+        arriving.append(pod)
+        demand += demand_of(pod)
+    return (arriving[index] for index in order.permutation(len(arriving)))
 
 
 def demand_of(pod: Shape) -> int:

@@ -35,6 +35,9 @@ class Seat(NamedTuple):
     node: int
     devices: tuple[int, ...] = ()
     """Empty where only the number matters."""
+    milli: int = 0
+    """Thousandths of each device that it takes; 0: what its job asks for. Less: it has to share what it did not ask to
+    share."""
 
 
 class SimulationError(Exception):
@@ -51,9 +54,11 @@ class News:
     """(job, ordinal) of replicas that were told to leave, or were lost, and are not there any more."""
     nodes_down: list[int] = field(default_factory=list)
     nodes_up: list[int] = field(default_factory=list)
+    reminded: list[int] = field(default_factory=list)
+    """Jobs about which the scheduler asked to be reminded now."""
 
     def __bool__(self) -> bool:
-        return bool(self.arrived or self.ended or self.gone or self.nodes_down or self.nodes_up)
+        return bool(self.arrived or self.ended or self.gone or self.nodes_down or self.nodes_up or self.reminded)
 
 
 class Scheduler(Protocol):
@@ -76,6 +81,8 @@ class Run:
         "began_ms",
         "failures",
         "generation",
+        "held",
+        "held_since_ms",
         "index",
         "job",
         "last_ordinals",
@@ -97,6 +104,9 @@ class Run:
         self.seats: dict[int, Seat] = {}
         """By ordinal; empty while it waits."""
         self.leaving: dict[int, Seat] = {}
+        self.held: dict[int, Seat] = {}
+        """Kept for it while it waits for the rest of its seats; it does not work there."""
+        self.held_since_ms = 0
         self.last_ordinals: tuple[int, ...] = ()
         """Replicas it had when it ended."""
         self.arrived = False
@@ -120,7 +130,7 @@ class Run:
         return self.arrived and self.record.end_ms is None
 
 
-_ARRIVAL, _CHANGE, _GONE, _DOWN, _UP = range(5)
+_ARRIVAL, _CHANGE, _GONE, _DOWN, _UP, _REMINDER = range(6)
 
 
 class Clockwork:
@@ -183,7 +193,7 @@ class Clockwork:
             return self.now_ms
         if scheduler.every_round and self.active:
             return self.now_ms + (interval or tick)
-        if any(run.progress.rounds for run in self.running.values()) and interval:
+        if interval and any(run.progress.rounds for run in self.running.values()):
             return self.now_ms + interval
         if tick and len(self.active) > len(self.running):
             return self.now_ms + tick
@@ -212,6 +222,8 @@ class Clockwork:
             self._free_leaving(self.runs[index], more)
         elif kind == _DOWN:
             self._lose_node(index)
+        elif kind == _REMINDER:
+            self._news.reminded.append(index)
         else:
             self.up[index] = True
             self._news.nodes_up.append(index)
@@ -237,6 +249,8 @@ class Clockwork:
             if not run.active:
                 raise SimulationError(f"{run.job.name} is placed, but it is not there")
             before[index] = run.seats
+            if run.held:
+                self.hold(index, {})
             if run.seats and seats:
                 self._advance(run)
                 self._close_segment(run)
@@ -281,14 +295,36 @@ class Clockwork:
         for ordinal, seat in going.items():
             run.leaving[ordinal] = seat
             self._push(self.now_ms + grace, _GONE, index, ordinal)
+            run.record.leaving_gpu_ms -= self.now_ms * run.job.gpu_milli_per_replica // 1000  # until it is gone
         if staying:
             run.record.resizes += 1
             self._begin(run, run.job.restart_ms)
+
+    def hold(self, index: int, seats: Mapping[int, Seat]) -> None:
+        """Keep exactly these seats for a job that waits. It begins to work when it is placed, and not before."""
+        run = self.runs[index]
+        if not run.waits:
+            raise SimulationError(f"seats are kept for {run.job.name}, but it does not wait")
+        passed, run.held_since_ms = self.now_ms - run.held_since_ms, self.now_ms
+        run.record.held_gpu_ms += passed * len(run.held) * run.job.gpu_milli_per_replica // 1000
+        old, run.held = run.held, dict(seats)
+        for ordinal, seat in old.items():
+            if seats.get(ordinal) != seat:
+                self._sit(run, seat, -1)
+        for ordinal, seat in seats.items():
+            if old.get(ordinal) != seat:
+                self._sit(run, seat, 1)
+
+    def remind(self, index: int, at_ms: int) -> None:
+        """The scheduler wants to decide then, about this job."""
+        self._push(at_ms, _REMINDER, index)
 
     def reject(self, index: int, why: str) -> None:
         """The job is refused for good, or taken out for good."""
         run = self.runs[index]
         run.record.rejected = why
+        run.record.rejected_ms = self.now_ms
+        run.record.done = run.progress.done()
         if self.active.pop(index, None) is not None:
             self._over += 1
 
@@ -342,6 +378,9 @@ class Clockwork:
     def _advance(self, run: Run) -> bool:
         """Count its progress up to now; whether it is over."""
         start = max(run.since_ms, min(run.pause_until_ms, self.now_ms))
+        if start > run.since_ms:
+            milli = len(run.seats) * run.job.gpu_milli_per_replica
+            run.record.paused_gpu_ms += (start - run.since_ms) * milli // 1000
         if self.now_ms > start:
             run.progress.pass_ms(self.now_ms - start)
         run.since_ms = self.now_ms
@@ -387,24 +426,24 @@ class Clockwork:
 
     def _end(self, run: Run) -> None:
         run.record.end_ms = self.now_ms - round(run.progress.over_ago_ms)
+        run.record.done = 1.0
         self._close_segment(run)
         run.generation += 1
         self.running.pop(run.index)
         self.active.pop(run.index)
         for seat in run.seats.values():
             self._sit(run, seat, -1)
-        for ordinal, seat in run.leaving.items():
-            self._sit(run, seat, -1)
-            self._news.gone.append((run.index, ordinal))
+        for ordinal in list(run.leaving):
+            self._free_leaving(run, ordinal)
         run.last_ordinals = tuple(run.seats)
-        run.seats, run.leaving = {}, {}
+        run.seats = {}
         self._news.ended.append(run.index)
         self._over += 1
 
     def _close_segment(self, run: Run) -> None:
         end = run.record.end_ms if run.record.end_ms is not None else self.now_ms
         if end > run.began_ms:
-            milli = len(run.seats) * run.job.gpu_milli_per_replica
+            milli = sum(seat.milli or run.job.gpu_milli for seat in run.seats.values()) * run.job.gpus
             nodes = len({seat.node for seat in run.seats.values()})
             self._segments.append(Segment(run.index, run.began_ms, end, milli, nodes))
             run.record.gpu_ms += (end - run.began_ms) * milli // 1000
@@ -414,17 +453,16 @@ class Clockwork:
 
     def _sit(self, run: Run, seat: Seat, sign: int) -> None:
         node, job = seat.node, run.job
-        self.free[node] -= sign * job.gpus * job.gpu_milli
+        milli = seat.milli or job.gpu_milli
+        self.free[node] -= sign * job.gpus * milli
         if sign > 0 and (self.free[node] < 0 or not self.up[node]):
-            what = (
-                "is down" if not self.up[node] else f"has {(self.free[node] + job.gpus * job.gpu_milli) / 1000:g} free"
-            )
+            what = "is down" if not self.up[node] else f"has {(self.free[node] + job.gpus * milli) / 1000:g} free"
             raise SimulationError(
-                f"{job.name} asks for {job.gpus * job.gpu_milli / 1000:g} GPUs of {self.node_names[node]}, which {what}"
+                f"{job.name} asks for {job.gpus * milli / 1000:g} GPUs of {self.node_names[node]}, which {what}"
             )
         taken = self._devices[node]
         for device in seat.devices:
-            taken[device] = taken.get(device, 0) + sign * job.gpu_milli
+            taken[device] = taken.get(device, 0) + sign * milli
             if taken[device] > 1000:
                 raise SimulationError(f"{job.name}: device {device} of {self.node_names[node]} is given out twice")
         there = self._on_node[node]
@@ -437,6 +475,7 @@ class Clockwork:
     def _free_leaving(self, run: Run, ordinal: int) -> None:
         seat = run.leaving.pop(ordinal, None)
         if seat is not None:
+            run.record.leaving_gpu_ms += self.now_ms * run.job.gpu_milli_per_replica // 1000
             self._sit(run, seat, -1)
             self._news.gone.append((run.index, ordinal))
 
@@ -463,15 +502,23 @@ class Clockwork:
         self._news.nodes_down.append(node)
         for index in sorted(self._on_node[node]):
             run = self.runs[index]
+            self._lose_held(run, node)
             if run.seats:
                 self._halt(run, graceful=False)
                 run.record.preemptions -= 1
                 run.record.losses += 1
-            for held in (run.seats, run.leaving):
-                for ordinal, seat in held.items():
-                    self._sit(run, seat, -1)
-                    self._news.gone.append((index, ordinal))
-                held.clear()
+            for ordinal, seat in run.seats.items():
+                self._sit(run, seat, -1)
+                self._news.gone.append((index, ordinal))
+            run.seats = {}
+            for ordinal in list(run.leaving):
+                self._free_leaving(run, ordinal)
+
+    def _lose_held(self, run: Run, node: int) -> None:
+        lost = [ordinal for ordinal, seat in run.held.items() if seat.node == node]
+        if lost:
+            self.hold(run.index, {o: s for o, s in run.held.items() if o not in lost})
+            self._news.gone += [(run.index, ordinal) for ordinal in lost]
 
     def _node(self, outage: Outage) -> int:
         try:
@@ -491,6 +538,11 @@ class Clockwork:
         for run in self.running.values():
             self._advance(run)
             self._close_segment(run)
+        for run in self.active.values():
+            run.record.done = run.progress.done()
+        for run in self.runs:
+            for ordinal in list(run.leaving):
+                self._free_leaving(run, ordinal)
         return Record(
             scheduler=scheduler.name,
             jobs=[run.record for run in self.runs],

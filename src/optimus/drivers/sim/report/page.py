@@ -1,0 +1,129 @@
+"""The page: one file that opens anywhere, without a network, and tells the whole study.
+
+Why: a result is shared as a file. Whoever opens it sees the claim, what supports it, who pays, and how to do it again.
+Owns: the order of things and the provenance.
+Must not: fetch anything, read a clock, or depend on a library in the browser. The same study gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+from optimus.drivers.sim.measuring.study import Study
+from optimus.drivers.sim.report import overview, sections, versus
+from optimus.drivers.sim.report.html import described, html_table, scheduler_mark, section
+from optimus.drivers.sim.report.look import STYLE
+from optimus.drivers.sim.report.numbers import count, duration
+from optimus.drivers.sim.report.script import SCRIPT
+
+_ICON = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg'/%3E"
+MOST_PROBLEMS = 20
+
+_WORDS = (
+    ("JCT", "completion − submission, of all jobs that finished; the simulation runs until nothing is left."),
+    ("waiting", "all time without resources between submission and end, also after a preemption."),
+    ("slowdown", "JCT / ideal time: undisturbed, as its owner asked for it."),
+    ("ρ", "JCT / T alone. T alone = ideal time × max(1, GPUs asked for × N / GPUs of the cluster)."),
+    ("N", "the average number of jobs that were present between the submission and the end of a job, itself included."),
+    (
+        "allocated",
+        "GPU time held by jobs, also while they leave, as part of what was up from first submission to last end.",
+    ),
+    ("useful", "allocated without starts, restarts, leaving, and work that was lost and done again."),
+    ("goodput", "GPU time that the finished work would have taken undisturbed, as part of the same whole."),
+    ("due", "guarantees first, the rest by weight among queues whose jobs ask for more, at every moment."),
+    ("Jain", "(Σx)² / (n Σx²) over queues, x = GPU-hours held / GPU-hours due."),
+    ("starved", "not finished though the reference did, or a wait more than twice the longest under the reference."),
+)
+
+
+def page(study: Study) -> str:
+    """The whole HTML file."""
+    trace = escape(study.provenance.trace)
+    parts = [
+        f"<h1>{trace}</h1>",
+        f'<p class="scene">{escape(scene(study))}</p>',
+    ]
+    body = [
+        versus.claims(study),
+        html_table(overview.completion(study)),
+        versus.forest(study),
+        html_table(overview.utilisation(study)),
+        html_table(overview.disturbance(study)),
+        html_table(overview.by_trace(study)) if len(study.each) > 1 else "",
+        sections.completion(study),
+        sections.over_time(study),
+        sections.by_queue(study),
+        sections.fairness(study),
+        sections.sizes(study),
+        sections.fragmentation(study),
+        versus.winners_and_losers(study),
+        provenance(study),
+    ]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'<title>{trace} · Optimus simulation</title><link rel="icon" href="{_ICON}"><style>{STYLE}</style></head>'
+        f'<body><header class="top">{"".join(parts)}</header>{_chips(study)}<main>{"".join(body)}</main>'
+        f"<footer>Optimus {escape(study.optimus)} · {trace}</footer>"
+        f'<div id="tip"></div><script>{SCRIPT}</script></body></html>\n'
+    )
+
+
+def scene(study: Study) -> str:
+    told, cluster = study.measured[0].metrics, study.cluster
+    queues = len(told.queues)
+    parts = [
+        f"{count(told.jobs)} jobs of {queues} queue{'s' * (queues != 1)}",
+        f"{count(cluster.gpus)} GPUs on {count(cluster.nodes)} nodes",
+        f"{duration(told.makespan_ms)} under {told.scheduler}",
+    ]
+    if study.comparisons and study.comparisons[0].traces > 1:
+        parts.append(f"tables over {study.comparisons[0].traces} traces, curves of the first")
+    return " · ".join(parts)
+
+
+def _chips(study: Study) -> str:
+    chips = "".join(
+        f'<button class="chip" aria-pressed="true" data-mark="{scheduler_mark(i)[1:]}">'
+        f'<span class="swatch {scheduler_mark(i)}"><i></i></span>{escape(m.name)}</button>'
+        for i, m in enumerate(study.measured)
+    )
+    return f'<nav><div>{chips}<span class="hint">click to hide, point at a chart to read it</span></div></nav>'
+
+
+def provenance(study: Study) -> str:
+    told, cluster, from_ = study.measured[0].metrics, study.cluster, study.provenance
+    rhythm = f"every {duration(cluster.interval_ms)}" if cluster.interval_ms else "whenever something happens"
+    queues = ", ".join(cluster.queues) or "none named"
+    pairs = [
+        ("Trace", escape(from_.trace) + (f" ({escape(from_.source)})" if from_.source else "")),
+        *([("Traces", escape(", ".join(from_.traces)))] * bool(from_.traces)),
+        ("Jobs", f"{count(told.jobs)}; {_problems(study)}"),
+        ("Cluster", escape(f"{count(cluster.gpus)} GPUs: {', '.join(cluster.shapes)}")),
+        ("Queues", escape(queues)),
+        ("Decisions", escape(rhythm)),
+        ("Outages", count(cluster.outages)),
+        ("Neighbours", escape(cluster.neighbours or "do not disturb each other")),
+        ("Seeds", f"simulation {cluster.seed}, intervals {study.seed}"),
+        *((f"Scheduler {name}", escape(about)) for name, about in from_.policies),
+        ("Version", f"Optimus {escape(study.optimus)}, metrics {study.version}"),
+    ]
+    pairs += [("Command", f"<code>{escape(from_.command)}</code>")] * bool(from_.command)
+    pairs += [("Created", escape(from_.created))] * bool(from_.created)
+    pairs += [("Note", escape(note)) for note in from_.notes]
+    words = (
+        "<details><summary>What the words mean</summary>"
+        + described([(a, escape(b)) for a, b in _WORDS])
+        + "</details>"
+    )
+    return section("Settings and provenance", "Everything that is needed to do this again.", described(pairs), words)
+
+
+def _problems(study: Study) -> str:
+    problems = study.provenance.problems
+    if not problems:
+        return "no problems in the trace"
+    shown = "".join(f"<br>{escape(problem)}" for problem in problems[:MOST_PROBLEMS])
+    more = f"<br>and {count(len(problems) - MOST_PROBLEMS)} more" if len(problems) > MOST_PROBLEMS else ""
+    return f"{count(len(problems))} problem{'s' * (len(problems) != 1)} in the trace:{shown}{more}"

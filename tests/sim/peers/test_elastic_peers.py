@@ -1,0 +1,147 @@
+"""AFS, ElasticFlow and Sia with jobs that can run on several sizes; Themis with jobs that cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from optimus.drivers.sim.clockwork import Clockwork, SimulationError
+from optimus.drivers.sim.jobs import Job
+from optimus.drivers.sim.peers.afs import afs
+from optimus.drivers.sim.peers.elasticflow import elasticflow
+from optimus.drivers.sim.peers.scaling import Speeds, next_size, sizes_of
+from optimus.drivers.sim.peers.sia import sia
+from optimus.drivers.sim.peers.themis import Themis, themis
+from optimus.drivers.sim.setup import Setup, uniform_nodes
+from optimus.drivers.sim.works.steady import Steady
+from tests.sim.peers.stories import ended, job, play, started
+
+PERFECT = (1.0, 2.0, 3.0, 4.0)
+FLAT = (1.0, 1.05, 1.08, 1.1)
+
+
+def elastic(name: str, seconds: float, scaling: tuple[float, ...] = PERFECT, at: float = 0, **more: Any) -> Job:
+    """One to four replicas; `seconds` on one of them."""
+    return job(
+        name,
+        seconds,
+        at=at,
+        work=Steady(duration_ms=seconds * 1000, replicas=1, scaling=scaling),
+        min_replicas=1,
+        max_replicas=4,
+        speedup_percent=tuple(round(100 * s) for s in scaling),
+        **more,
+    )
+
+
+# -- what they know of speeds ---------------------------------------------------------------------------------
+
+
+def test_a_job_that_tells_nothing_is_taken_to_scale_in_proportion() -> None:
+    clock = Clockwork(Setup(nodes=uniform_nodes(1, 4)), [job("a", 10, replicas=2), elastic("b", 10, FLAT)])
+    speeds = Speeds()
+    assert [speeds.of(clock.runs[0], n) for n in (0, 1, 3)] == [0, 1, 3]
+    assert [speeds.of(clock.runs[1], n) for n in (1, 4, 9)] == [1, 1.1, 1.1]
+    assert speeds.left_ms(clock.runs[0], 0) == 20_000
+
+
+def test_sizes_are_those_the_job_allows() -> None:
+    clock = Clockwork(Setup(nodes=uniform_nodes(1, 4)), [elastic("a", 1), elastic("b", 1, sizes=(1, 2, 4))])
+    assert sizes_of(clock.runs[0]) == (1, 2, 3, 4)
+    assert [next_size(clock.runs[1], n) for n in (0, 1, 2, 4)] == [1, 2, 4, 0]
+
+
+# -- AFS ------------------------------------------------------------------------------------------------------
+
+
+def test_afs_gives_all_to_who_scales() -> None:
+    """Four GPUs, one each; of the other two "flat" makes no use, so "steep" has three."""
+    jobs = [elastic("steep", 300), elastic("flat", 300, FLAT)]
+    assert ended(play(afs(), jobs, gpus=4, round_s=60))["steep"] == 100
+
+
+def test_afs_lets_the_shorter_of_equals_finish_first() -> None:
+    """Both scale perfectly: (n+1-n)/(n+1) of the longer is never above 1/n of the shorter."""
+    jobs = [elastic("short", 120), elastic("long", 400)]
+    ends = ended(play(afs(), jobs, gpus=4, round_s=60))
+    assert ends["short"] == 40
+    assert ends["long"] == 60 + (400 - 60) / 4
+
+
+def test_afs_starts_the_shortest_where_not_all_fit() -> None:
+    jobs = [elastic("long", 1000, at=0), elastic("short", 10, at=0)]
+    assert started(play(afs(), jobs, round_s=60)) == {"short": 0, "long": 60}
+
+
+# -- ElasticFlow ----------------------------------------------------------------------------------------------
+
+
+def test_elasticflow_refuses_a_deadline_it_cannot_keep() -> None:
+    records = play(elasticflow(), [elastic("late", 1000, deadline_ms=200_000)], gpus=4, round_s=60)
+    assert "deadline" in records["late"].rejected
+
+
+def test_elasticflow_gives_what_suffices_and_then_the_rest() -> None:
+    """Two GPUs suffice for "due"; "free" has no deadline and scales as well, so the rest goes to either."""
+    jobs = [elastic("due", 600, FLAT[:1] * 4, deadline_ms=660_000), elastic("free", 600)]
+    records = play(elasticflow(), jobs, gpus=4, round_s=60)
+    assert ended(records)["due"] <= 660
+    assert ended(records)["free"] == 200
+
+
+def test_elasticflow_keeps_its_promise_when_others_come_later() -> None:
+    jobs = [
+        elastic("promised", 700, deadline_ms=240_000),
+        elastic("greedy", 700, at=30, deadline_ms=250_000),
+    ]
+    records = play(elasticflow(), jobs, gpus=4, round_s=10)
+    assert ended(records)["promised"] <= 240
+    assert records["greedy"].rejected
+
+
+# -- Sia ------------------------------------------------------------------------------------------------------
+
+
+def test_sia_gives_each_the_model_it_gains_from() -> None:
+    cluster = (*uniform_nodes(1, 1, model="fast"), *uniform_nodes(1, 1, model="slow"))
+    fast = Steady(duration_ms=600_000, speed_by_model={"fast": 10.0, "slow": 1.0})
+    same = Steady(duration_ms=600_000, speed_by_model={"fast": 1.1, "slow": 1.0})
+    jobs = [job("same", 600, work=same), job("gains", 600, work=fast)]
+    ends = ended(play(sia(), jobs, cluster=cluster, round_s=60))
+    assert ends["gains"] == 60
+    assert ends["same"] == 300 + 272.727  # a tenth more speed is worth a restart from 300 / 330 > 1 / 1.1 on
+
+
+def test_sia_sizes_by_goodput() -> None:
+    jobs = [elastic("steep", 300, sizes=(1, 2, 4)), elastic("flat", 300, FLAT, sizes=(1, 2, 4))]
+    records = play(sia(), jobs, nodes=1, gpus=4, round_s=60)
+    assert ended(records)["steep"] < ended(records)["flat"]
+
+
+def test_sia_places_sizes_that_do_not_divide_a_node() -> None:
+    jobs = [job("three", 60, replicas=3), job("five", 60, replicas=5)]
+    assert ended(play(sia(), jobs, nodes=2, gpus=4, round_s=60)) == {"three": 60, "five": 60}
+
+
+def test_sia_takes_replicas_of_one_gpu() -> None:
+    with pytest.raises(SimulationError, match="one GPU"):
+        play(sia(), [job("pod", 60, 8)], gpus=8, round_s=60)
+
+
+# -- Themis ---------------------------------------------------------------------------------------------------
+
+
+def test_themis_ranks_by_the_finish_time_ratio() -> None:
+    """After 100 s of waiting the short job is worse off than the long one."""
+    clock = Clockwork(Setup(nodes=uniform_nodes(1, 2)), [job("long", 1000), job("short", 10)])
+    rho = [Themis().rho(run, 2, 2, 100_000) for run in clock.runs]
+    assert rho == [1.1, 11.0]
+
+
+def test_themis_changes_hands_only_when_a_lease_ends() -> None:
+    jobs = [job("long", 4000), job("short", 600, at=60)]
+    records = play(themis(), jobs, round_s=60)
+    assert started(records) == {"long": 0, "short": 1200}
+    assert records["long"].preemptions == 1
+    assert ended(records) == {"short": 1800, "long": 4600}

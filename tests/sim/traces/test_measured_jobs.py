@@ -1,0 +1,155 @@
+"""Lists that come with measurements: how fast a job is where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from optimus.drivers.sim.traces.formats import load
+from optimus.drivers.sim.traces.gavel import without_speeds
+from optimus.drivers.sim.traces.trace import TraceError, Verdict
+from optimus.drivers.sim.works import Spread
+from optimus.drivers.sim.works.training import Training
+from tests.sim.traces.lists import GAVEL, RATES, said, steady, with_rows, written
+
+SHOCKWAVE = """\
+job_id,job_type,scale_factor,adaptation,total_steps,priority_weight,slo,duration_s,arrival_s
+0,LM (batch size 5),1,static,1000,1.0,-1.0,500,0
+1,LM (batch size 5),4,gns,1000,1.0,-1.0,800,30
+"""
+
+CHRONUS = """\
+job_id,user,num_gpu,submit_time,iterations,model_name,duration,interval,expect_time_list,expect_value_list,best_effort,job_type
+0,ada,4,500,100,vgg16,60,5,90,10,0,strict
+1,bob,1,100,100,vgg16,60,5,100,10,1,best
+2,bob,0,200,100,vgg16,30,5,45,10,0,strict
+"""
+
+
+@pytest.fixture
+def gavel(tmp_path: Path) -> Path:
+    written(tmp_path, "throughputs_simulation.csv", RATES)
+    return written(tmp_path, "jobs.csv", GAVEL)
+
+
+def test_steps_at_the_rate_of_the_reference_are_the_duration(gavel: Path) -> None:
+    trace = load(gavel)
+    assert (steady(trace, "0").duration_ms, steady(trace, "1").duration_ms) == (100_000, 100_000)
+    slow = load(gavel, reference="k80")
+    assert (steady(slow, "0").duration_ms, steady(slow, "1").duration_ms) == (500_000, 500_000)
+
+
+def test_spreading_costs_more_on_fast_gpus_than_on_slow_ones(gavel: Path) -> None:
+    work = steady(load(gavel), "1")
+    assert work.speed(Spread((4,), "v100")) == 1.0
+    assert work.speed(Spread((2, 2), "v100")) == 0.25
+    assert work.speed(Spread((4,), "k80")) == 0.2
+    assert work.speed(Spread((2, 2), "k80")) == pytest.approx(0.15)
+
+
+def test_schedulers_are_told_the_speed_of_the_models_unless_they_are_not(gavel: Path) -> None:
+    trace = load(gavel)
+    told = {speed.model: speed.speed_percent for speed in trace.jobs[0].models}
+    assert told == {"k80": 20, "v100": 100}
+    assert {speed.speed_percent for job in without_speeds(trace).jobs for speed in job.models} == {100}
+
+
+def test_an_slo_is_a_deadline_in_multiples_of_the_duration(gavel: Path) -> None:
+    assert [job.deadline_ms for job in load(gavel).jobs] == [None, 60_000 + 2 * 100_000]
+
+
+def test_a_size_that_was_not_measured_is_taken_in_proportion_and_says_so(gavel: Path) -> None:
+    gavel.write_text(with_rows(GAVEL, "0,LM (batch size 5),8,8000,1.0,-1.0,0"))
+    trace = load(gavel)
+    assert "2 times that of 4 is taken" in said(trace, Verdict.CHANGED)[2]
+    assert steady(trace, "0").duration_ms == 400_000  # on two nodes of four: 8 GPUs at the rate of a spread job
+
+
+def test_what_does_not_run_on_a_model_is_not_offered_it(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        "throughputs_simulation.csv",
+        RATES.replace("k80,1,LM (batch size 5),1,,,2.0", "k80,1,LM (batch size 5),1,,,0"),
+    )
+    trace = load(written(tmp_path, "jobs.csv", GAVEL))
+    assert [speed.model for speed in trace.jobs[0].models] == ["v100"]
+
+
+def test_jobs_of_an_unknown_kind_are_left_out(gavel: Path) -> None:
+    gavel.write_text(with_rows(GAVEL, "0,Chess,1,10,1.0,-1.0,0", "1,LM (batch size 5),1,10,1,-1,0"))
+    trace = load(gavel)
+    assert len(trace.jobs) == 1
+    assert "no rate of Chess in throughputs_simulation.csv" in said(trace, Verdict.LEFT_OUT)[2]
+
+
+def test_the_table_must_be_there_and_know_the_reference(tmp_path: Path, gavel: Path) -> None:
+    with pytest.raises(TraceError, match="no rate for a100; it has k80, v100"):
+        load(gavel, reference="a100")
+    alone = written(tmp_path, "elsewhere/jobs.csv", GAVEL)
+    with pytest.raises(TraceError, match="no throughputs_simulation"):
+        load(alone)
+
+
+def test_shockwave_jobs_keep_their_first_batch_size_and_a_note_says_so(tmp_path: Path) -> None:
+    trace = load(written(tmp_path, "jobs.csv", SHOCKWAVE))
+    assert [steady(trace, name).duration_ms for name in "01"] == [500_000, 800_000]
+    assert said(trace, Verdict.NOTE)[0].startswith("1 jobs change their batch size")
+    rates = written(tmp_path, "rates.csv", RATES)
+    assert steady(load(trace.source or "", throughputs=rates), "1").speed_by_nodes == (1.0, 0.25)
+
+
+def test_chronus_has_deadlines_cpu_jobs_and_costs_of_spreading(tmp_path: Path) -> None:
+    written(tmp_path, "placement_slowdown.json", '{"vgg16": {"4": {"1": 1.0, "2": 0.5, "4": 0.25}}}')
+    trace = load(written(tmp_path, "jobs.csv", CHRONUS))
+    best, cpu, gang = trace.jobs  # in order of submission, and no word about the order of the file
+    assert (trace.rows, trace.problems) == (3, ())
+    assert [(job.queue, job.submit_ms, job.deadline_ms) for job in trace.jobs] == [
+        ("bob", 0, None),
+        ("bob", 100_000, 145_000),
+        ("ada", 400_000, 490_000),
+    ]
+    assert (cpu.gpus, cpu.cpu_milli, best.gpus) == (0, 1000, 1)
+    assert (gang.replicas, gang.gpus) == (4, 1)
+    speeds = [steady(trace, "0").speed(Spread(per_node)) for per_node in ((4,), (2, 2), (2, 1, 1), (1, 1, 1, 1))]
+    assert speeds == [1.0, 0.5, 0.25, 0.25]
+
+
+def test_without_the_table_spreading_is_free_and_a_note_says_so(tmp_path: Path) -> None:
+    trace = load(written(tmp_path, "jobs.csv", CHRONUS))
+    assert "spreading a job over nodes costs nothing" in said(trace, Verdict.NOTE)[0]
+
+
+@pytest.fixture
+def pollux(tmp_path: Path) -> Path:
+    app = "apps_t4/toy"
+    written(tmp_path, f"{app}/placements.csv", "placement,local_bsz,step_time,sync_time\n1,8,1.0,0.0\n1,16,2.0,0.0\n")
+    written(tmp_path, f"{app}/scalability.csv", "num_nodes,num_replicas,local_bsz,step_time,sync_time\n1,2,8,1.1,0.1\n")
+    epochs = "progress,iteration,metric,grad_sqr,grad_var\n10,10,0.1,1.0,2.0\n20,20,0.2,1.0,2.0\n"
+    written(tmp_path, f"{app}/validation-8.csv", epochs)
+    written(tmp_path, f"{app}/validation-64.csv", epochs)
+    rows = "toy-0,107,toy,2,16\ntoy-1,170,chess,1,8\ntoy-2,180,toy,1,4096\n"
+    return written(tmp_path, "workloads/workload-1.csv", "name,time,application,num_replicas,batch_size\n" + rows)
+
+
+@pytest.mark.parametrize(
+    ("mode", "replicas", "least", "batch"), [("rigid", 2, 2, 16), ("scaling", 1, 1, 16), ("adaptive", 1, 1, None)]
+)
+def test_a_pollux_job_can_be_run_in_three_ways(
+    pollux: Path, mode: str, replicas: int, least: int, batch: int | None
+) -> None:
+    trace = load(pollux, mode=mode)
+    (job,) = trace.jobs
+    assert (job.name, job.submit_ms, job.family, job.replicas, job.least) == ("toy-0", 107_000, "toy", replicas, least)
+    assert isinstance(job.work, Training)
+    assert (job.work.batch, job.work.replicas) == (batch, 2)
+    assert trace.setup is not None
+    assert (len(trace.setup.nodes), trace.setup.interval_ms) == (16, 60_000)
+
+
+def test_unknown_applications_and_batches_that_were_not_measured_are_left_out(pollux: Path) -> None:
+    left_out = said(load(pollux), Verdict.LEFT_OUT)
+    assert left_out[3] == "application is 'chess'; measured are toy"
+    assert "toy was measured with" in left_out[4]
+    with pytest.raises(TraceError, match="rigid, scaling, adaptive"):
+        load(pollux, mode="magic")
