@@ -149,7 +149,7 @@ def test_a_trace_tells_its_provenance() -> None:
     problem = TraceProblem(file="jobs.csv", line=3, verdict=Verdict.LEFT_OUT, message="no duration")
     trace = Trace(name="jobs", jobs=tuple(JOBS), rows=4, problems=(problem,), source=Path("/somewhere/jobs.csv"))
     told = provenance_of(trace, command="optimus simulate jobs.csv")
-    assert told.source == "jobs.csv: 4 rows, 3 jobs, 1 problems"
+    assert told.source == "jobs.csv: 4 rows read, 1 left out, 0 changed"
     assert told.problems == ("jobs.csv:3: left out: no duration",)
 
 

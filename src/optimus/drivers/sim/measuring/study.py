@@ -45,10 +45,10 @@ def provenance_of(
     notes: tuple[str, ...] = (),
 ) -> Provenance:
     """What a trace says of itself; its file by name only, since a report travels and folders do not."""
-    left_out = f"{trace.rows} rows, {len(trace.jobs)} jobs, {len(trace.problems)} problems"
+    read = f"{trace.rows} rows read, {trace.left_out} left out, {trace.changed} changed"
     return Provenance(
         trace=trace.name,
-        source=f"{trace.source.name}: {left_out}" if trace.source else left_out,
+        source=f"{trace.source.name}: {read}" if trace.source else read,
         problems=tuple(str(problem) for problem in trace.problems),
         policies=policies,
         command=command,
