@@ -162,6 +162,7 @@ class Clockwork:
         self._sequence = 0
         self._news = News()
         self._segments: list[Segment] = []
+        self._in_rounds = any(run.progress.rounds for run in self.runs)
         for run in self.runs:
             self._push(run.job.submit_ms, _ARRIVAL, run.index)
         for outage in setup.outages:
@@ -198,7 +199,7 @@ class Clockwork:
             return self.now_ms
         if scheduler.every_round and self.active:
             return self.now_ms + (interval or tick)
-        if interval and any(run.progress.rounds for run in self.running.values()):
+        if interval and self._in_rounds and any(run.progress.rounds for run in self.running.values()):
             return self.now_ms + interval
         if tick and len(self.active) > len(self.running):
             return self.now_ms + tick
@@ -236,6 +237,8 @@ class Clockwork:
 
     def _look_at_rounds(self) -> None:
         """Let those progress that are looked at in rounds."""
+        if not self._in_rounds:
+            return
         for run in [run for run in self.running.values() if run.progress.rounds and self._advance(run)]:
             self._end(run)
 

@@ -121,17 +121,17 @@ class Native(LineScheduler):
         lower = [clock.runs[i] for i in self.placed if i in clock.running and priority_of(clock.runs[i]) < mine]
         victims: list[Run] = []
         for victim in sorted(lower, key=lambda other: (priority_of(other), -other.index)):
-            if self.room.counts(need).sum() >= replicas:
+            if self.room.holds(need, replicas):
                 break
             self._shift(victim, -1)
             victims.append(victim)
-        if self.room.counts(need).sum() < replicas:
+        if not self.room.holds(need, replicas):
             for victim in victims:
                 self._shift(victim, 1)
             return False
         for victim in victims[::-1]:  # the last ones made the difference; some before them may not have been needed
             self._shift(victim, 1)
-            if self.room.counts(need).sum() >= replicas:
+            if self.room.holds(need, replicas):
                 continue
             self._shift(victim, -1)
             del self.placed[victim.index]
