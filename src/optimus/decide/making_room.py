@@ -222,9 +222,7 @@ class RoomSearch:
         ok = True
         while not self._fits(chosen):
             fresh = self._cheapest_nodes(units, taken, excess)
-            if not fresh:
-                ok = False
-                break
+            before = len(taken)
             for group in fresh:
                 new = [u for u in group if id(u) not in taken]
                 if not excess.allows_all(new):
@@ -236,6 +234,9 @@ class RoomSearch:
                 chosen.extend(new)
                 if self._fits(chosen):
                     break
+            if len(taken) == before:
+                ok = False
+                break
         self._free(chosen, -1)
         return self._minimal(chosen) if ok else None
 

@@ -99,6 +99,14 @@ def test_spread_work_lowers_goodput_but_not_use() -> None:
     assert (told.allocated, told.useful, told.goodput) == (1.0, 1.0, 0.5)
 
 
+def test_seats_kept_for_an_incomplete_gang_are_allocated_and_of_no_use() -> None:
+    jobs = [job("a", 0, 2, 60), job("b", 0, 4, 60)]
+    told = record("partial", jobs, {"a": [(0, 60)], "b": [(60, 120)]})
+    told.jobs[1].held_gpu_ms = 2 * 60 * MINUTE
+    use = measure(told, jobs, FOUR_GPUS).metrics.use
+    assert (use.allocated, use.useful, use.kept_gpu_hours) == (1.0, 0.75, 2.0)
+
+
 def test_gpus_of_a_lost_node_are_not_there() -> None:
     setup = structs.replace(
         FOUR_GPUS,

@@ -10,6 +10,8 @@ from optimus.drivers.sim.clockwork import Clockwork, SimulationError
 from optimus.drivers.sim.jobs import Job
 from optimus.drivers.sim.peers.afs import afs
 from optimus.drivers.sim.peers.elasticflow import elasticflow
+from optimus.drivers.sim.peers.optimus_eurosys import optimus_eurosys
+from optimus.drivers.sim.peers.pollux import pollux
 from optimus.drivers.sim.peers.scaling import Speeds, next_size, sizes_of
 from optimus.drivers.sim.peers.sia import sia
 from optimus.drivers.sim.peers.themis import Themis, themis
@@ -127,6 +129,29 @@ def test_sia_places_sizes_that_do_not_divide_a_node() -> None:
 def test_sia_takes_replicas_of_one_gpu() -> None:
     with pytest.raises(SimulationError, match="one GPU"):
         play(sia(), [job("pod", 60, 8)], gpus=8, round_s=60)
+
+
+# -- Optimus of EuroSys, Pollux ----------------------------------------------------------------------------------
+
+
+def test_the_other_optimus_gives_where_the_rest_of_the_run_shrinks_most() -> None:
+    """One each; from 1000 s a second GPU takes 500 s, a third 167 s; from 100 s it would take 50 s."""
+    jobs = [elastic("long", 1000), elastic("short", 100)]
+    records = play(optimus_eurosys(), jobs, gpus=4, round_s=60)
+    assert ended(records)["short"] == 100
+    assert ended(records)["long"] == 120 + (1000 - 3 * 120) / 4
+
+
+def test_pollux_shares_so_that_nobody_is_far_behind() -> None:
+    """Equal shares of four GPUs are two each, where "flat" makes nothing of its second one."""
+    jobs = [elastic("steep", 600, sizes=(1, 2, 4)), elastic("flat", 600, (1.0, 1.0, 1.0, 1.0))]
+    records = play(pollux(), jobs, gpus=4, round_s=60)
+    assert ended(records)["steep"] < ended(records)["flat"]
+
+
+def test_pollux_says_which_jobs_it_takes() -> None:
+    with pytest.raises(SimulationError, match="can run on one GPU"):
+        play(pollux(), [job("rigid", 60, replicas=2)], gpus=4, round_s=60)
 
 
 # -- Themis ---------------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from optimus.drivers.sim.clockwork import Clockwork, Scheduler
@@ -21,7 +23,7 @@ def test_strict_order_lets_nobody_pass() -> None:
 
 
 def test_priority_goes_before_arrival() -> None:
-    jobs = [job("now", 10), job("early", 10, at=1), job("urgent", 10, at=2, priority=1000)]
+    jobs = [job("now", 10, priority=9), job("early", 10, at=1, priority=1), job("urgent", 10, at=2, priority=9)]
     assert started(play(native_gang(), jobs)) == {"now": 0, "urgent": 10, "early": 20}
 
 
@@ -97,3 +99,22 @@ def test_a_partial_gang_that_loses_a_node_keeps_its_other_pods() -> None:
     by_name = {r.name: r for r in record.jobs}
     assert by_name["gang"].end_ms in (110_000, 160_000)  # the lost node was the gang's, or that of the long job
     assert clock.free == clock.capacity
+
+
+@pytest.mark.parametrize("make", [native_pods, native_gang, native_packed, native_strict])
+def test_higher_priority_preempts_as_few_as_it_needs_and_equals_never(make: Callable[[], Scheduler]) -> None:
+    """Of four running, "urgent" needs two: the two newest of the lowest priority go, and come back after it."""
+    jobs = [*(job(f"low-{i}", 100, at=i, priority=1) for i in range(3)), job("equal", 100, priority=5)]
+    jobs += [job("urgent", 10, 1, at=10, priority=5, replicas=2), job("waits", 10, 1, at=11, priority=1)]
+    records = play(make(), jobs, gpus=4)
+    assert started(records)["urgent"] == 10
+    assert {name for name, r in records.items() if r.preemptions} == {"low-1", "low-2"}
+    assert ended(records)["low-1"] == 111  # nine seconds before "urgent", the rest after it
+    assert started(records)["waits"] >= 100
+
+
+def test_nobody_is_stopped_where_it_would_not_help() -> None:
+    jobs = [job("low", 100, priority=1), job("high", 100, 2, priority=9), job("huge", 10, 2, at=1, priority=5)]
+    records = play(native_gang(), jobs, gpus=3)
+    assert records["low"].preemptions == 0
+    assert started(records)["huge"] == 100

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from msgspec import structs
 
-from optimus.drivers.sim.measuring import Provenance, Study, study
+from optimus.drivers.sim.measuring import Provenance, Study, provenance_of, study
 from optimus.drivers.sim.measuring.watching import Fragments
 from optimus.drivers.sim.report import page
+from optimus.drivers.sim.traces.trace import Trace, TraceProblem, Verdict
 from tests.sim.measuring.worlds import FOUR_GPUS, job, measured
 from tests.sim.report.stories import IN_ORDER, JOBS, both, many_jobs, small_study
 
@@ -141,6 +143,14 @@ def test_fragments_are_shown_where_they_were_watched() -> None:
 def test_the_kind_of_interval_is_told() -> None:
     assert "over the jobs of one trace" in page(small_study())
     assert "over 10 traces" in page(study([both()] * 10, FOUR_GPUS, Provenance(trace="x")))
+
+
+def test_a_trace_tells_its_provenance() -> None:
+    problem = TraceProblem(file="jobs.csv", line=3, verdict=Verdict.LEFT_OUT, message="no duration")
+    trace = Trace(name="jobs", jobs=tuple(JOBS), rows=4, problems=(problem,), source=Path("/somewhere/jobs.csv"))
+    told = provenance_of(trace, command="optimus simulate jobs.csv")
+    assert told.source == "jobs.csv: 4 rows read, 1 left out, 0 changed"
+    assert told.problems == ("jobs.csv:3: left out: no duration",)
 
 
 def test_traces_need_the_same_schedulers() -> None:

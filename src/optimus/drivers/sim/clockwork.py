@@ -130,6 +130,11 @@ class Run:
         return self.arrived and self.record.end_ms is None
 
 
+def _milli(run: Run, seats: Iterable[Seat]) -> int:
+    """Thousandths of GPUs that these seats of the job take."""
+    return sum(seat.milli or run.job.gpu_milli for seat in seats) * run.job.gpus
+
+
 _ARRIVAL, _CHANGE, _GONE, _DOWN, _UP, _REMINDER = range(6)
 
 
@@ -157,6 +162,7 @@ class Clockwork:
         self._sequence = 0
         self._news = News()
         self._segments: list[Segment] = []
+        self._in_rounds = any(run.progress.rounds for run in self.runs)
         for run in self.runs:
             self._push(run.job.submit_ms, _ARRIVAL, run.index)
         for outage in setup.outages:
@@ -193,7 +199,7 @@ class Clockwork:
             return self.now_ms
         if scheduler.every_round and self.active:
             return self.now_ms + (interval or tick)
-        if interval and any(run.progress.rounds for run in self.running.values()):
+        if interval and self._in_rounds and any(run.progress.rounds for run in self.running.values()):
             return self.now_ms + interval
         if tick and len(self.active) > len(self.running):
             return self.now_ms + tick
@@ -231,6 +237,8 @@ class Clockwork:
 
     def _look_at_rounds(self) -> None:
         """Let those progress that are looked at in rounds."""
+        if not self._in_rounds:
+            return
         for run in [run for run in self.running.values() if run.progress.rounds and self._advance(run)]:
             self._end(run)
 
@@ -295,7 +303,7 @@ class Clockwork:
         for ordinal, seat in going.items():
             run.leaving[ordinal] = seat
             self._push(self.now_ms + grace, _GONE, index, ordinal)
-            run.record.leaving_gpu_ms -= self.now_ms * run.job.gpu_milli_per_replica // 1000  # until it is gone
+            run.record.leaving_gpu_ms -= self.now_ms * _milli(run, (seat,)) // 1000  # until it is gone
         if staying:
             run.record.resizes += 1
             self._begin(run, run.job.restart_ms)
@@ -306,7 +314,7 @@ class Clockwork:
         if not run.waits:
             raise SimulationError(f"seats are kept for {run.job.name}, but it does not wait")
         passed, run.held_since_ms = self.now_ms - run.held_since_ms, self.now_ms
-        run.record.held_gpu_ms += passed * len(run.held) * run.job.gpu_milli_per_replica // 1000
+        run.record.held_gpu_ms += passed * _milli(run, run.held.values()) // 1000
         old, run.held = run.held, dict(seats)
         for ordinal, seat in old.items():
             if seats.get(ordinal) != seat:
@@ -379,8 +387,7 @@ class Clockwork:
         """Count its progress up to now; whether it is over."""
         start = max(run.since_ms, min(run.pause_until_ms, self.now_ms))
         if start > run.since_ms:
-            milli = len(run.seats) * run.job.gpu_milli_per_replica
-            run.record.paused_gpu_ms += (start - run.since_ms) * milli // 1000
+            run.record.paused_gpu_ms += (start - run.since_ms) * _milli(run, run.seats.values()) // 1000
         if self.now_ms > start:
             run.progress.pass_ms(self.now_ms - start)
         run.since_ms = self.now_ms
@@ -443,7 +450,7 @@ class Clockwork:
     def _close_segment(self, run: Run) -> None:
         end = run.record.end_ms if run.record.end_ms is not None else self.now_ms
         if end > run.began_ms:
-            milli = sum(seat.milli or run.job.gpu_milli for seat in run.seats.values()) * run.job.gpus
+            milli = _milli(run, run.seats.values())
             nodes = len({seat.node for seat in run.seats.values()})
             self._segments.append(Segment(run.index, run.began_ms, end, milli, nodes))
             run.record.gpu_ms += (end - run.began_ms) * milli // 1000
@@ -475,7 +482,7 @@ class Clockwork:
     def _free_leaving(self, run: Run, ordinal: int) -> None:
         seat = run.leaving.pop(ordinal, None)
         if seat is not None:
-            run.record.leaving_gpu_ms += self.now_ms * run.job.gpu_milli_per_replica // 1000
+            run.record.leaving_gpu_ms += self.now_ms * _milli(run, (seat,)) // 1000
             self._sit(run, seat, -1)
             self._news.gone.append((run.index, ordinal))
 
@@ -540,6 +547,8 @@ class Clockwork:
             self._close_segment(run)
         for run in self.active.values():
             run.record.done = run.progress.done()
+            if run.held:
+                self.hold(run.index, {})
         for run in self.runs:
             for ordinal in list(run.leaving):
                 self._free_leaving(run, ordinal)

@@ -11,7 +11,7 @@ Must not: simulate, draw, or print. Everything is computed from records and jobs
 from optimus.drivers.sim.measuring.columns import MeasureError, ask
 from optimus.drivers.sim.measuring.comparing import Comparison, compare
 from optimus.drivers.sim.measuring.metrics import Measured, Metrics, measure
-from optimus.drivers.sim.measuring.study import Provenance, Study, study
+from optimus.drivers.sim.measuring.study import Provenance, Study, provenance_of, study
 from optimus.drivers.sim.measuring.watching import Watched
 
 __all__ = [
@@ -25,5 +25,6 @@ __all__ = [
     "ask",
     "compare",
     "measure",
+    "provenance_of",
     "study",
 ]

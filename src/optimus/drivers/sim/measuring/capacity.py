@@ -1,8 +1,8 @@
 """Capacity: the GPUs there were, outages left out, and what was made of them.
 
 Three numbers that are often mixed up, all as part of the GPU time there was from the first submission to the last end:
-*allocated* (somebody held it, also while leaving), *useful* (it did work that was not lost and no pause), and *goodput*
-(the GPU time that the work done would have taken undisturbed, as asked for).
+*allocated* (somebody had it, also while leaving or not complete), *useful* (it did work that was not lost and no
+pause), and *goodput* (the GPU time that the work done would have taken undisturbed, as asked for).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Use(Struct, frozen=True, kw_only=True, rename="camel"):
     """Of the cluster when every node is up."""
     allocated: float | None
     allocated_while_waiting: float | None
-    """Allocated while at least one job waited: idle GPUs nobody wants are no fault. Leaving is not counted here."""
+    """Held while at least one job waited: idle GPUs nobody wants are no fault. Without leaving and kept."""
     useful: float | None
     goodput: float | None
     gpu_hours: float
@@ -32,7 +32,9 @@ class Use(Struct, frozen=True, kw_only=True, rename="camel"):
     paused_gpu_hours: float
     lost_gpu_hours: float
     leaving_gpu_hours: float
-    """Beyond `gpu_hours`."""
+    """Beyond `gpu_hours`, as is the next."""
+    kept_gpu_hours: float
+    """For gangs that were not complete, so that nobody could use it."""
 
 
 def capacity(setup: Setup, begin_ms: int) -> Steps:
@@ -56,7 +58,8 @@ def use(columns: Columns, setup: Setup) -> Use:
     begin, end = window(columns)
     line = capacity(setup, begin)
     there = float(np.diff(integral(line, np.array([begin, end])))[0])
-    held, leaving = float(columns.gpu_ms.sum()), float(columns.leaving_gpu_ms.sum())
+    held = float(columns.gpu_ms.sum())
+    leaving, kept_for_later = float(columns.leaving_gpu_ms.sum()), float(columns.kept_gpu_ms.sum())
     kept = np.where(columns.rejected, 0.0, columns.done)
     worth = float((kept * columns.asked.ideal_ms * columns.asked.gpus).sum())
     useful, paused, lost = (
@@ -64,7 +67,7 @@ def use(columns: Columns, setup: Setup) -> Use:
     )
     return Use(
         gpus=float(total_gpus(setup)),
-        allocated=_part(held + leaving, there),
+        allocated=_part(held + leaving + kept_for_later, there),
         allocated_while_waiting=_while_waiting(columns, line),
         useful=_part(useful, there),
         goodput=_part(worth, there),
@@ -73,6 +76,7 @@ def use(columns: Columns, setup: Setup) -> Use:
         paused_gpu_hours=tidy(paused / HOUR_MS),
         lost_gpu_hours=tidy(lost / HOUR_MS),
         leaving_gpu_hours=tidy(leaving / HOUR_MS),
+        kept_gpu_hours=tidy(kept_for_later / HOUR_MS),
     )
 
 

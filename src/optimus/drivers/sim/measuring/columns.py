@@ -98,6 +98,7 @@ class Columns(Struct, frozen=True, kw_only=True, eq=False):
     lost_gpu_ms: Floats
     useful_gpu_ms: Floats
     leaving_gpu_ms: Floats
+    kept_gpu_ms: Floats
     done: Floats
     pieces: Pieces
     end_ms: int
@@ -134,6 +135,7 @@ def columns(record: Record, asked: Asked) -> Columns:
         lost_gpu_ms=lost,
         useful_gpu_ms=useful,
         leaving_gpu_ms=np.array([row.leaving_gpu_ms for row in rows], np.float64),
+        kept_gpu_ms=np.array([row.held_gpu_ms for row in rows], np.float64),
         done=np.where(finished, 1.0, [row.done for row in rows]),
         pieces=pieces,
         end_ms=record.end_ms,

@@ -17,6 +17,7 @@ from optimus.drivers.sim.measuring.capacity import total_gpus
 from optimus.drivers.sim.measuring.comparing import Comparison, compare
 from optimus.drivers.sim.measuring.metrics import VERSION, Measured, Metrics
 from optimus.drivers.sim.setup import Setup
+from optimus.drivers.sim.traces.trace import Trace
 
 
 class Provenance(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -33,6 +34,27 @@ class Provenance(Struct, frozen=True, kw_only=True, rename="camel"):
     created: str = ""
     """As it shall be shown; empty leaves it out, and the same input gives the same bytes."""
     notes: tuple[str, ...] = ()
+
+
+def provenance_of(
+    trace: Trace,
+    *,
+    policies: tuple[tuple[str, str], ...] = (),
+    command: str = "",
+    created: str = "",
+    notes: tuple[str, ...] = (),
+) -> Provenance:
+    """What a trace says of itself; its file by name only, since a report travels and folders do not."""
+    read = f"{trace.rows} rows read, {trace.left_out} left out, {trace.changed} changed"
+    return Provenance(
+        trace=trace.name,
+        source=f"{trace.source.name}: {read}" if trace.source else read,
+        problems=tuple(str(problem) for problem in trace.problems),
+        policies=policies,
+        command=command,
+        created=created,
+        notes=notes,
+    )
 
 
 class Cluster(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -158,7 +158,7 @@ class Kai(LineScheduler):
         newest = sorted((i for i in self.placed if clock.runs[i].job.queue in above), reverse=True)
         chosen: list[int] = []
         try:
-            while self.room.counts(need).sum() < run.job.replicas:
+            while not self.room.holds(need, run.job.replicas):
                 over = [i for i in newest if has[clock.runs[i].job.queue] > share[clock.runs[i].job.queue] + 1e-9]
                 if not over:
                     return None

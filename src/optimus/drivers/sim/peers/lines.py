@@ -128,7 +128,7 @@ class LineScheduler:
     def _start(self, clock: Clockwork, index: int) -> bool:
         job = clock.runs[index].job
         need = need_of(job)
-        if self.room.counts(need).sum() < job.replicas:
+        if not self.room.holds(need, job.replicas):
             return False
         self.placed[index] = self._seating(self.room, need, job.replicas, self._random)
         clock.place(index, seats_on(self.placed[index]))

@@ -67,7 +67,7 @@ class Lucid(LineScheduler):
         run = clock.runs[index]
         job, need = run.job, need_of(run.job)
         milli = SHARED_MILLI if 0 < job.activity_milli < self._limit and job.gpu_milli == FULL_MILLI else 0
-        if self.room.counts(need).sum() >= job.replicas:
+        if self.room.holds(need, job.replicas):
             self.placed[index] = self._seating(self.room, need, job.replicas, self._random)
             seats = {}
             for ordinal, node in enumerate(self.placed[index]):

@@ -9,9 +9,11 @@
 Source: kube-scheduler's defaults: priority, then arrival; what does not fit is skipped; no reservation; LeastAllocated
 on CPU and memory (pods that ask for nothing count as 100 milli-CPU and 200 MiB); GPUs are not scored; equal nodes are
 chosen from at random. The back-off is that of the Job controller: 10 s, doubled each time, at most 6 minutes.
+Who does not fit preempts running jobs of lower priority, never of equal priority.
 Differences: every pod is looked at after every event, without the unschedulable queue's own back-off; of the scores
-only the resource ones; priorities order the line but running pods are not preempted. The time-out (5 minutes) is that
-of common gang plugins and launchers; Kubernetes itself has none and would let partial gangs block each other for ever.
+only the resource ones; victims are whole jobs, of the lowest priority and the newest first, and leave at once. The
+time-out (5 minutes) is that of common gang plugins and launchers; Kubernetes itself has none and would let partial
+gangs block each other for ever.
 """
 
 from __future__ import annotations
@@ -82,16 +84,71 @@ class _ByScore:
         return nodes
 
 
-def priority_then_arrival(run: Run) -> Key:
+def priority_of(run: Run) -> int:
     priority = run.job.priority
-    return (-(CLASS_PRIORITY[run.job.workload_class] if priority is None else priority), run.index)
+    return CLASS_PRIORITY[run.job.workload_class] if priority is None else priority
 
 
-class NativePods(LineScheduler):
+def priority_then_arrival(run: Run) -> Key:
+    return (-priority_of(run), run.index)
+
+
+class Native(LineScheduler):
+    """All pods of a job or none."""
+
+    def __init__(self, name: str, score: Score, *, strict: bool = False, seed: int = 0) -> None:
+        super().__init__(name, priority_then_arrival, _ByScore(score), strict=strict, seed=seed)
+
+    def open(self, clock: Clockwork) -> None:
+        super().open(clock)
+        self._lowest = min((priority_of(run) for run in clock.runs), default=0)
+
+    def wait(self, run: Run) -> None:
+        """A lane of its own for each priority: where one does not fit, a higher one may have somebody to preempt."""
+        lane = (need_of(run.job), run.job.replicas, priority_of(run))
+        self.line.add(lane, priority_then_arrival(run), run.index)
+
+    def _start(self, clock: Clockwork, index: int) -> bool:
+        return super()._start(clock, index) or (
+            self.preempt(clock, clock.runs[index], clock.runs[index].job.replicas) and super()._start(clock, index)
+        )
+
+    def preempt(self, clock: Clockwork, run: Run, replicas: int) -> bool:
+        """Stop as many jobs of lower priority as so many of its replicas need; nobody where that does not help."""
+        mine, need = priority_of(run), need_of(run.job)
+        if mine <= self._lowest:  # most traces know one priority only
+            return False
+        lower = [clock.runs[i] for i in self.placed if i in clock.running and priority_of(clock.runs[i]) < mine]
+        victims: list[Run] = []
+        for victim in sorted(lower, key=lambda other: (priority_of(other), -other.index)):
+            if self.room.holds(need, replicas):
+                break
+            self._shift(victim, -1)
+            victims.append(victim)
+        if not self.room.holds(need, replicas):
+            for victim in victims:
+                self._shift(victim, 1)
+            return False
+        for victim in victims[::-1]:  # the last ones made the difference; some before them may not have been needed
+            self._shift(victim, 1)
+            if self.room.holds(need, replicas):
+                continue
+            self._shift(victim, -1)
+            del self.placed[victim.index]
+            clock.place(victim.index, {})
+            self.wait(victim)
+        return True
+
+    def _shift(self, run: Run, sign: int) -> None:
+        for node in self.placed[run.index]:
+            self.room.move(need_of(run.job), node, sign)
+
+
+class NativePods(Native):
     """Pods are bound one by one. A lane is a kind of pod, and its head may be a job that has some of its pods."""
 
     def __init__(self, name: str, *, timeout_ms: int = TIMEOUT_MS, seed: int = 0) -> None:
-        super().__init__(name, priority_then_arrival, _ByScore(least_allocated), seed=seed)
+        super().__init__(name, least_allocated, seed=seed)
         self._timeout_ms = timeout_ms
 
     def open(self, clock: Clockwork) -> None:
@@ -120,7 +177,10 @@ class NativePods(LineScheduler):
     def wait(self, run: Run) -> None:
         """Its pods are created now, so they are behind all that are there."""
         self._created += 1
-        self.line.add(need_of(run.job), (priority_then_arrival(run)[0], self._created), run.index)
+        self.line.add(self._lane(run), (-priority_of(run), self._created), run.index)
+
+    def _lane(self, run: Run) -> tuple[Need, int]:
+        return (need_of(run.job), priority_of(run))
 
     def _bind(self, clock: Clockwork, index: int) -> bool:
         """As many of its pods as fit; whether it has all."""
@@ -129,6 +189,8 @@ class NativePods(LineScheduler):
         had = len(nodes)
         while len(nodes) < job.replicas:
             node = best_node(self.room, need, least_allocated, self._random)
+            if node < 0 and self.preempt(clock, clock.runs[index], 1):
+                node = best_node(self.room, need, least_allocated, self._random)
             if node < 0:
                 break
             self.room.move(need, node)
@@ -153,7 +215,7 @@ class NativePods(LineScheduler):
         for node in self.placed.pop(index):
             self.room.move(need, node, -1)
         clock.hold(index, {})
-        self.line.remove(need, index)
+        self.line.remove(self._lane(clock.runs[index]), index)
         self.line.open_all()
         times = self._deleted[index] = self._deleted.get(index, 0) + 1
         self._back_at[index] = clock.now_ms + min(BACK_OFF_MS << min(times - 1, 20), MOST_BACK_OFF_MS)
@@ -179,14 +241,13 @@ def native_pods(seed: int = 0) -> NativePods:
     return NativePods("native-pods", seed=seed)
 
 
-def native_gang(seed: int = 0) -> LineScheduler:
-    return LineScheduler("native-gang", priority_then_arrival, _ByScore(least_allocated), seed=seed)
+def native_gang(seed: int = 0) -> Native:
+    return Native("native-gang", least_allocated, seed=seed)
 
 
-def native_packed(seed: int = 0) -> LineScheduler:
-    return LineScheduler("native-packed", priority_then_arrival, _ByScore(most_allocated_gpus), seed=seed)
+def native_packed(seed: int = 0) -> Native:
+    return Native("native-packed", most_allocated_gpus, seed=seed)
 
 
-def native_strict(seed: int = 0) -> LineScheduler:
-    name = "native-strict (strict FIFO)"
-    return LineScheduler(name, priority_then_arrival, _ByScore(least_allocated), strict=True, seed=seed)
+def native_strict(seed: int = 0) -> Native:
+    return Native("native-strict (strict FIFO)", least_allocated, strict=True, seed=seed)

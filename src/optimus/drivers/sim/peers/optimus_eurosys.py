@@ -4,7 +4,8 @@ Source: Peng et al., EuroSys'18, as "Optimus+Oracle" of the Pollux artifact: one
 more, again and again, to the job with the largest drop in remaining time. It is told the true step times and the true
 rest of the work (oracle); the batch size is fixed. Jobs whose size stays keep their place; the others, smallest first,
 take the nodes with most free GPUs.
-Differences: one GPU is the only resource, so the drop per unit of dominant share is the drop itself.
+Differences: one GPU is the only resource, so the drop per unit of dominant share is the drop itself. Jobs that are not
+measured training have the speeds that they tell.
 """
 
 from __future__ import annotations
@@ -14,39 +15,48 @@ from collections.abc import Mapping
 
 from optimus.drivers.sim.clockwork import Clockwork, Run
 from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler, free_gpus, fullest_free_first
+from optimus.drivers.sim.peers.scaling import Speeds, demand_single_gpus
 from optimus.drivers.sim.works.training import TrainingProgress, packed
 
 
-def _allocate(jobs: Mapping[int, Run], held: Mapping[int, Nodes], clock: Clockwork) -> Mapping[int, Nodes]:
-    left = sum(free_gpus(clock, {}).values())
-    size: dict[int, int] = {}
-    gains: list[tuple[float, int, int]] = []
-    for order, (index, run) in enumerate(jobs.items()):
-        if not left:
-            break
-        size[index] = 1
-        left -= 1
-        heapq.heappush(gains, (-_gain(run, 1), order, index))
-    while left and gains:
-        gain, order, index = heapq.heappop(gains)
-        if gain >= 0:
-            break
-        size[index] += 1
-        left -= 1
-        heapq.heappush(gains, (-_gain(jobs[index], size[index]), order, index))
-    kept = {index: nodes for index, nodes in held.items() if size.get(index) == len(nodes)}
-    free = free_gpus(clock, kept)
-    moved = sorted((index for index in size if index not in kept), key=lambda index: size[index])
-    return kept | {index: fullest_free_first(free, size[index]) for index in moved}
+class Greedy:
+    def __init__(self) -> None:
+        self._speeds = Speeds()
 
+    def __call__(self, jobs: Mapping[int, Run], held: Mapping[int, Nodes], clock: Clockwork) -> Mapping[int, Nodes]:
+        demand_single_gpus(jobs, "optimus-eurosys")
+        left = sum(free_gpus(clock, {}).values())
+        size: dict[int, int] = {}
+        gains: list[tuple[float, int, int]] = []
+        for order, (index, run) in enumerate(jobs.items()):
+            if not left:
+                break
+            if run.job.least > left:
+                continue
+            size[index] = run.job.least
+            left -= run.job.least
+            heapq.heappush(gains, (-self._gain(run, size[index], clock), order, index))
+        while left and gains:
+            gain, order, index = heapq.heappop(gains)
+            if gain >= 0:
+                break
+            size[index] += 1
+            left -= 1
+            heapq.heappush(gains, (-self._gain(jobs[index], size[index], clock), order, index))
+        kept = {index: nodes for index, nodes in held.items() if size.get(index) == len(nodes)}
+        free = free_gpus(clock, kept)
+        moved = sorted((index for index in size if index not in kept), key=lambda index: size[index])
+        return kept | {index: fullest_free_first(free, size[index]) for index in moved}
 
-def _gain(run: Run, replicas: int) -> float:
-    """Seconds that one more replica takes off the rest of the run."""
-    if replicas + 1 > run.job.most:
-        return 0.0
-    progress = run.progress
-    assert isinstance(progress, TrainingProgress)
-    return (_step_s(progress, replicas) - _step_s(progress, replicas + 1)) * _steps_left(progress)
+    def _gain(self, run: Run, replicas: int, clock: Clockwork) -> float:
+        """Time that one more replica takes off the rest of the run, in seconds."""
+        if replicas + 1 > run.job.most:
+            return 0.0
+        progress = run.progress
+        if not isinstance(progress, TrainingProgress):
+            left_s = self._speeds.left_ms(run, clock.now_ms) / 1000
+            return left_s / self._speeds.of(run, replicas) - left_s / self._speeds.of(run, replicas + 1)
+        return (_step_s(progress, replicas) - _step_s(progress, replicas + 1)) * _steps_left(progress)
 
 
 def _step_s(progress: TrainingProgress, replicas: int) -> float:
@@ -65,4 +75,4 @@ def _steps_left(progress: TrainingProgress) -> float:
 
 
 def optimus_eurosys() -> RoundScheduler:
-    return RoundScheduler("optimus-eurosys (oracle)", _allocate)
+    return RoundScheduler("optimus-eurosys (oracle)", Greedy())

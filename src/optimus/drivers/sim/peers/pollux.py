@@ -5,6 +5,7 @@ place is discounted by max(age - 30 s x restarts, 0) / (age + 30 s), the power i
 node, a job may at most double the largest size it has measured.
 Differences: the artifact searches with a genetic algorithm (100 generations of 100); here the sizes come from an exact
 dynamic programme over 1, 2, 4, 8, 12 … GPUs and are placed in whole nodes. That is its objective with another solver.
+Elastic jobs that are not measured training have the speeds that they tell instead of a goodput that they fit.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from optimus.drivers.sim.clockwork import Clockwork, Run
+from optimus.drivers.sim.clockwork import Clockwork, Run, SimulationError
 from optimus.drivers.sim.peers.knapsack import Floats, choose
 from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler
 from optimus.drivers.sim.peers.whole_nodes import place_whole, sizes_for
@@ -24,6 +25,9 @@ _LEAST = 1e-3
 
 
 def _allocate(jobs: Mapping[int, Run], held: Mapping[int, Nodes], clock: Clockwork) -> Mapping[int, Nodes]:
+    for run in jobs.values():
+        if run.job.gpus != 1 or run.job.least != 1:
+            raise SimulationError(f"pollux takes jobs that can run on one GPU, and {run.job.name} cannot")
     nodes = [n for n in range(len(clock.capacity)) if clock.up[n]]
     per_node = clock.capacity[nodes[0]] // 1000
     total = per_node * len(nodes)
@@ -42,18 +46,22 @@ def _allocate(jobs: Mapping[int, Run], held: Mapping[int, Nodes], clock: Clockwo
 
 def most_replicas(run: Run) -> int:
     progress = run.progress
-    assert isinstance(progress, TrainingProgress)
+    if not isinstance(progress, TrainingProgress):
+        return run.job.most
     return min(max(2 * progress.most_measured, 1), run.job.most)
 
 
 def fair_speedups(run: Run, sizes: list[int], per_node: int, fair: int) -> Floats:
     """Goodput by size, relative to an equal share of the cluster; in proportion until the job has run."""
     progress = run.progress
-    assert isinstance(progress, TrainingProgress)
-    model = progress.model()
+    model = progress.model() if isinstance(progress, TrainingProgress) else None
     k = np.array([*sizes, fair])
     nodes = np.array([*(-(-size // per_node) for size in sizes), 1])  # the artifact takes the equal share on one node
-    goodput = k.astype(np.float64) if model is None else model.best(nodes, k)[0]
+    if model is not None:
+        goodput = model.best(nodes, k)[0]
+    else:
+        told = run.job.speedup_percent
+        goodput = np.array([told[min(size, len(told)) - 1] / 100 if told else float(size) for size in k])
     speedups: Floats = goodput[:-1] / goodput[-1]
     return speedups
 

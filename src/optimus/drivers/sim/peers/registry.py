@@ -145,7 +145,7 @@ _ALL = [
         name="pollux",
         make=pollux,
         doc="Best power mean of speed-ups by goodput (OSDI'21).",
-        takes=(Takes.ADAPTIVE,),
+        takes=(Takes.ADAPTIVE, Takes.ELASTIC),
         round_ms=_MINUTE,
     ),
     Peer(

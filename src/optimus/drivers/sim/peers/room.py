@@ -45,6 +45,8 @@ class Room:
         self.up = np.array(clock.up)
         self.gpus, self.cpu, self.memory = self.gpus_of.copy(), self.cpu_of.copy(), self.memory_of.copy()
         """Free now."""
+        self.all_gpus = int(self.gpus.sum())
+        """Free on all nodes, up or not: a quick no."""
         self.asked_cpu, self.asked_memory = np.zeros_like(self.cpu), np.zeros_like(self.memory)
         """For scores: what the pods on a node ask for, with something for those that ask for nothing."""
         self._allowed: dict[tuple[str, ...], NDArray[np.bool_]] = {}
@@ -54,6 +56,12 @@ class Room:
         counts: Ints = self._fitting(need, self.gpus, self.cpu, self.memory) * self.up
         return counts
 
+    def holds(self, need: Need, replicas: int) -> bool:
+        """Whether so many fit now."""
+        if need.gpus * replicas > self.all_gpus:
+            return False
+        return bool(self.counts(need).sum() >= replicas)
+
     def could_ever(self, need: Need, replicas: int) -> bool:
         """Whether the empty cluster holds them."""
         return bool(self._fitting(need, self.gpus_of, self.cpu_of, self.memory_of).sum() >= replicas)
@@ -61,6 +69,7 @@ class Room:
     def move(self, need: Need, node: int, sign: int = 1) -> None:
         """A replica comes (1) or goes (-1)."""
         self.gpus[node] -= sign * need.gpus
+        self.all_gpus -= sign * need.gpus
         self.cpu[node] -= sign * need.cpu_milli
         self.memory[node] -= sign * need.memory_mib
         self.asked_cpu[node] += sign * (need.cpu_milli or UNSAID_CPU_MILLI)

@@ -121,6 +121,7 @@ def utilisation(study: Study) -> Table:
             Cell(m.scheduler, Tone.STRONG),
             *(Cell(percent(x)) for x in (m.use.allocated, m.use.allocated_while_waiting, m.use.useful, m.use.goodput)),
             *(Cell(fixed(x, 1)) for x in (m.use.gpu_hours, m.use.paused_gpu_hours, m.use.lost_gpu_hours)),
+            Cell(fixed(m.use.leaving_gpu_hours + m.use.kept_gpu_hours, 1)),
             Cell(fixed(m.gpu_hours_per_job.average, 2)),
             Cell(span.show(m.makespan_ms)),
         )
@@ -137,6 +138,9 @@ def utilisation(study: Study) -> Table:
             Column("held", "GPU h"),
             Column("paused", "GPU h", about="of what was held: starts and restarts"),
             Column("lost", "GPU h", about="of what was held: work that had to be done again"),
+            Column(
+                "blocked", "GPU h", about="beyond what was held: replicas that leave, and gangs that are not complete"
+            ),
             Column("per job", "GPU h", about="average over the jobs that finished"),
             Column("makespan", span.name, about="from the first submission to the last completion"),
         ),

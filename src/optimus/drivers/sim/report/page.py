@@ -27,7 +27,7 @@ _WORDS = (
     ("N", "the average number of jobs that were present between the submission and the end of a job, itself included."),
     (
         "allocated",
-        "GPU time held by jobs, also while they leave, as part of what was up from first submission to last end.",
+        "GPU time that jobs held, left or had kept for them, as part of what was up in that time.",
     ),
     ("useful", "allocated without starts, restarts, leaving, and work that was lost and done again."),
     ("goodput", "GPU time that the finished work would have taken undisturbed, as part of the same whole."),
