@@ -57,7 +57,7 @@ def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
     refusals, hopefuls = _sort_out(world)
     hopefuls += _waiting_again(world, refusals)
     shares = compute_shares(world)
-    taker = Taker(world, shares)
+    taker = Taker(world, shares, hopefuls)
     allocator = Allocator(world, shares, taker)
     grower = Grower(world, shares, taker)
     for number in range(world.budget.passes):
