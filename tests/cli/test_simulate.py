@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.terminal import Ran, on_terminal, optimus
+from tests.cli.terminal import ROOT, Ran, on_terminal, optimus
 
 TINY = "synthetic:jobs=20,gpus=8,tenants=2"
 MINE = "def mine(jobs):\n    return -jobs.submitted_ms\n"
@@ -228,3 +228,11 @@ def test_a_run_that_fails_is_told_and_the_others_are_shown(tmp_path: Path) -> No
     assert ran.code == 1
     assert "native-gang" in ran.out
     assert "deadly.py:mine on synthetic-0: its process ended without a word (code 3)" in ran.err
+
+
+def test_the_reference_page_has_every_option() -> None:
+    offered = set(re.findall(r"^\s+(?:-\w, )?(--[a-z-]+)", simulate("--help").out, flags=re.MULTILINE))
+    page = (ROOT / "docs" / "reference" / "simulate.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"`(--[a-z-]+)", page)) | {"--help", "--output"}
+    assert "--policy" in offered and offered - told == set()
+    assert set(re.findall(r"`(--[a-z-]+)", page)) - offered == set()
