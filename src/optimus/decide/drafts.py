@@ -71,6 +71,8 @@ class Script:
 
     def __init__(self) -> None:
         self._lines: list[Action | None] = []
+        self._asked: list[int] = []
+        """Numbers of the actions that told somebody to leave."""
         self.version = 0
         """Changes with everything that is done; equal numbers mean that nothing has happened in between."""
         self.departures = 0
@@ -79,7 +81,9 @@ class Script:
     def add(self, action: Action) -> int:
         self._lines.append(action)
         self.version += 1
-        self.departures += isinstance(action, Evict | Shrink)
+        if isinstance(action, Evict | Shrink):
+            self.departures += 1
+            self._asked.append(len(self._lines) - 1)
         return len(self._lines) - 1
 
     def replace(self, number: int, action: Action | None) -> None:
@@ -91,10 +95,13 @@ class Script:
 
     def asked_since(self, number: int, beneficiary: str) -> bool:
         """Whether anybody was told to leave after this action, for somebody else."""
-        return any(
-            isinstance(action, Evict | Shrink) and action.beneficiary not in ("", beneficiary)
-            for action in self._lines[number + 1 :]
-        )
+        for later in reversed(self._asked):
+            if later < number:
+                break
+            action = self._lines[later]
+            if isinstance(action, Evict | Shrink) and action.beneficiary not in ("", beneficiary):
+                return True
+        return False
 
     def numbered(self) -> list[tuple[int, Action]]:
         return [(number, action) for number, action in enumerate(self._lines) if action is not None]
