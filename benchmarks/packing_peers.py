@@ -76,7 +76,7 @@ def read_published(traces: Path) -> dict[tuple[str, str], dict[int, float]]:
 
 def main(arguments: Iterable[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--traces", type=Path, default=ROOT.parent / "shared" / "traces" / "openb")
+    parser.add_argument("--traces", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--lists", nargs="*", default=list(LISTS), choices=LISTS)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
@@ -108,7 +108,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
         what = (
             "allocated GPU in % of all GPUs when the arrived demand reaches the load in %; published: mean of 10 seeds"
         )
-        command = f"python -m benchmarks.packing_peers --seeds {options.seeds}"
+        command = f"python -m benchmarks.packing_peers --traces FOLDER --seeds {options.seeds}"
         result = {"command": command, "what": what, "seeds": options.seeds, "lists": table, "reproduced": close}
         print("written:", measuring.write("packing_peers", result).relative_to(ROOT))
     return 0 if all(len(lists) >= min(ENOUGH, len(table)) for lists in close.values()) else 1

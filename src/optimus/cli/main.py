@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from optimus import __version__
-from optimus.cli import listings, replay, scenario, story
+from optimus.cli import listings, replay, scenario, simulate, story
 from optimus.cli.showing import example
 
 app = typer.Typer(
@@ -27,6 +27,10 @@ app.add_typer(scenario.app, name="scenario")
 app.command(name="policies", epilog=example("optimus policies -o json"))(listings.policies)
 app.command(name="reasons", epilog=example("optimus reasons -o wide"))(listings.reasons)
 app.command(name="replay", epilog=example("optimus replay journal --policy shortest-first"))(replay.replay)
+app.command(
+    name="simulate",
+    epilog=example("optimus simulate synthetic:jobs=200,gpus=32 --policy default --policy native --html report.html"),
+)(simulate.simulate)
 app.command(name="story", epilog=example("optimus story --fast | less -R"))(story.story)
 
 

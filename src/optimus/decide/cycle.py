@@ -56,6 +56,7 @@ def decide(snapshot: Snapshot, policy: Policy, now_ms: int, seed: int = 0, budge
             break
     else:
         world.unreached.add("passes")
+        hopefuls += _waiting_again(world, refusals)
     for row in hopefuls:
         if world.waits(row) and row not in allocator.waiting.reasons:
             refusals[row] = reason(Code.NOT_REACHED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from optimus.drivers.sim.clockwork import Clockwork, SimulationError
@@ -13,7 +14,7 @@ from optimus.drivers.sim.peers.elasticflow import elasticflow
 from optimus.drivers.sim.peers.optimus_eurosys import optimus_eurosys
 from optimus.drivers.sim.peers.pollux import pollux
 from optimus.drivers.sim.peers.scaling import Speeds, next_size, sizes_of
-from optimus.drivers.sim.peers.sia import sia
+from optimus.drivers.sim.peers.sia import sia, solve, solve_integer
 from optimus.drivers.sim.peers.themis import Themis, themis
 from optimus.drivers.sim.setup import Setup, uniform_nodes
 from optimus.drivers.sim.works.steady import Steady
@@ -119,6 +120,18 @@ def test_sia_sizes_by_goodput() -> None:
     jobs = [elastic("steep", 300, sizes=(1, 2, 4)), elastic("flat", 300, FLAT, sizes=(1, 2, 4))]
     records = play(sia(), jobs, nodes=1, gpus=4, round_s=60)
     assert ended(records)["steep"] < ended(records)["flat"]
+
+
+def test_sia_solves_one_model_exactly_either_way() -> None:
+    random = np.random.default_rng(5)
+    options = [(i, 0, size, float(random.uniform(0, 1.2)) / size) for i in range(12) for size in (1, 2, 4, 8)]
+    cost = {option[:3]: option[3] for option in options}
+    found = []
+    for chosen in (solve(options, [16]), solve_integer(options, [16])):
+        assert sum(size for _, size in chosen.values()) <= 16
+        found.append(sum(cost[index, *where] - 1.1 for index, where in chosen.items()))
+    assert found[0] == pytest.approx(found[1], rel=2e-3)
+    assert found[0] <= found[1] + 1e-9
 
 
 def test_sia_places_sizes_that_do_not_divide_a_node() -> None:

@@ -22,6 +22,12 @@ def test_strict_order_lets_nobody_pass() -> None:
     assert started(play(native_strict(), jobs, gpus=4)) == {"first": 0, "large": 100, "small": 110}
 
 
+def test_in_strict_order_a_higher_priority_becomes_the_head() -> None:
+    """ "large" blocks the line; "urgent" comes with a higher priority and fits, so it starts at once."""
+    jobs = [job("first", 100, 2), job("large", 10, 4, at=1), job("urgent", 10, 2, at=2, priority=1000)]
+    assert started(play(native_strict(), jobs, gpus=4))["urgent"] == 2
+
+
 def test_priority_goes_before_arrival() -> None:
     jobs = [job("now", 10, priority=9), job("early", 10, at=1, priority=1), job("urgent", 10, at=2, priority=9)]
     assert started(play(native_gang(), jobs)) == {"now": 0, "urgent": 10, "early": 20}

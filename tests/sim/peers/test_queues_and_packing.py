@@ -35,6 +35,10 @@ def test_nobody_is_due_more_than_its_limit() -> None:
     assert fair_shares(8, rights, {"a": 9, "b": 9}) == {"a": 2, "b": 6}
 
 
+def test_guarantees_above_what_there_is_are_kept_as_they_are() -> None:
+    assert fair_shares(4, {"a": Right(4.0), "b": Right(4.0)}, {"a": 9, "b": 9}) == {"a": 4, "b": 4}
+
+
 def test_quotas_of_several_pools_add_up() -> None:
     pools = tuple(PoolQuota(pool=p, resources={"gpu": Quota(guarantee=2000, limit=3000)}) for p in "xy")
     assert right_of(Queue(name="q", quotas=pools)) == Right(4.0, 6.0, 1)

@@ -13,7 +13,7 @@ preemption inside a queue, no time-aware fairness. Stopped jobs go back to their
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 from msgspec import Struct
 
@@ -48,17 +48,22 @@ def fair_shares(total: float, rights: Mapping[str, Right], asked: Mapping[str, f
     """GPUs each queue is due. Nobody is due more than it asks for or may have."""
     most = {name: min(asked.get(name, 0.0), right.limit) for name, right in rights.items()}
     share = {name: min(right.guarantee, most[name]) for name, right in rights.items()}
-    left = total - sum(share.values())
-    while left > 1e-9:
-        hungry = [name for name in rights if share[name] < most[name] - 1e-9 and rights[name].weight > 0]
-        if not hungry:
-            break
-        weights = sum(rights[name].weight for name in hungry)
-        level = min((most[name] - share[name]) / rights[name].weight for name in hungry)
-        level = min(level, left / weights)
-        for name in hungry:
-            share[name] += level * rights[name].weight
-        left -= level * weights
+    left = max(total - sum(share.values()), 0.0)
+    wants = sorted(
+        ((most[name] - share[name]) / right.weight, name)
+        for name, right in rights.items()
+        if right.weight > 0 and share[name] < most[name] - 1e-9
+    )
+    weights = sum(rights[name].weight for _, name in wants)
+    level = 0.0
+    for number, (want, name) in enumerate(wants):  # the level rises until all is given; who is served stays behind
+        if (want - level) * weights > left:
+            level += left / weights
+            return share | {n: share[n] + level * rights[n].weight for _, n in wants[number:]}
+        left -= (want - level) * weights
+        level = want
+        weights -= rights[name].weight
+        share[name] = most[name]
     return share
 
 
@@ -71,6 +76,8 @@ class Kai(LineScheduler):
         parents = {queue.parent for queue in clock.setup.queues}
         self._rights = {q.name: right_of(q) for q in clock.setup.queues if q.name not in parents}
         self._lines: dict[str, Line] = {}
+        self._in_vain: set[tuple[str, Hashable]] = set()
+        """Lanes whose head could not be helped by stopping others; they are tried again when something ends."""
         self._has: dict[str, int] = {}
         self._waits: dict[str, int] = {}
         """GPUs by queue."""
@@ -92,6 +99,7 @@ class Kai(LineScheduler):
         self._reclaim(clock)
 
     def _open_all(self) -> None:
+        self._in_vain.clear()
         for line in self._lines.values():
             line.open_all()
 
@@ -136,10 +144,11 @@ class Kai(LineScheduler):
         for queue in sorted(self._lines, key=lambda q: (self._has[q] / max(share[q], 1e-9), q)):
             for lane, index in self._lines[queue].heads():
                 run = clock.runs[index]
-                if self._has[queue] + run.job.total_gpus > share[queue] + 1e-9:
+                if self._has[queue] + run.job.total_gpus > share[queue] + 1e-9 or (queue, lane) in self._in_vain:
                     continue
                 victims = self._victims(clock, run, share)
                 if victims is None:
+                    self._in_vain.add((queue, lane))
                     continue
                 for victim in victims:
                     self._stop(clock, victim)
@@ -153,20 +162,23 @@ class Kai(LineScheduler):
 
     def _victims(self, clock: Clockwork, run: Run, share: Mapping[str, float]) -> list[int] | None:
         """Whom to stop so that it fits; None where even all of them are not enough."""
-        has, need = dict(self._has), need_of(run.job)
-        above = {queue for queue in has if has[queue] > share[queue] + 1e-9 and queue != run.job.queue}
-        newest = sorted((i for i in self.placed if clock.runs[i].job.queue in above), reverse=True)
+        need = need_of(run.job)
+        above = {queue: has - share[queue] for queue, has in self._has.items() if has > share[queue] + 1e-9}
+        newest: dict[str, list[int]] = {queue: [] for queue in above}
+        for index in sorted(self.placed):
+            if clock.runs[index].job.queue in above:
+                newest[clock.runs[index].job.queue].append(index)
         chosen: list[int] = []
         try:
             while not self.room.holds(need, run.job.replicas):
-                over = [i for i in newest if has[clock.runs[i].job.queue] > share[clock.runs[i].job.queue] + 1e-9]
-                if not over:
+                far = max(
+                    (q for q in above if above[q] > 1e-9 and newest[q]), key=lambda q: (above[q], q), default=None
+                )
+                if far is None:
                     return None
-                far = max(over, key=lambda i: (has[clock.runs[i].job.queue] - share[clock.runs[i].job.queue], i))
-                newest.remove(far)
-                chosen.append(far)
-                has[clock.runs[far].job.queue] -= clock.runs[far].job.total_gpus
-                self._shift(clock.runs[far], -1)
+                chosen.append(newest[far].pop())
+                above[far] -= clock.runs[chosen[-1]].job.total_gpus
+                self._shift(clock.runs[chosen[-1]], -1)
             return chosen
         finally:  # only tried: the room is theirs until they are stopped
             for index in chosen:

@@ -58,17 +58,15 @@ class Line:
 
     def serve(self, fits: Callable[[int], bool], *, strict: bool = False) -> None:
         """Ask each in order; who fits leaves the line. Strict: nobody is asked behind one who does not fit."""
-        if strict and self._shut:
-            return
         queue = [
             (*lane[0], number, what)  # the number only keeps lanes from being compared
             for number, (what, lane) in enumerate(self._lanes.items())
-            if lane and what not in self._shut
+            if lane and (strict or what not in self._shut)
         ]
         heapq.heapify(queue)
         while queue:
             _, index, number, what = heapq.heappop(queue)
-            if not fits(index):
+            if what in self._shut or not fits(index):
                 self._shut.add(what)
                 if strict:
                     return

@@ -5,8 +5,8 @@
 G is the goodput relative to the job's smallest and slowest configuration, p = -0.5, LAMBDA = 1.1 the price of waiting.
 R = max(age - restarts x 30 s, 0) / (age + 30 s) where the job runs and j is not what it has; else 1. Configurations:
 1, 2, 4 … GPUs of one node, then whole nodes, of one model; an adaptive job at most doubles what it has measured.
-Source: Jayaram Subramanya et al., SOSP'23 (solver: HiGHS through scipy instead of GLPK; 60 s rounds in the paper's
-homogeneous and mixed set-ups). Rigid jobs have one size and choose only the model.
+Source: Jayaram Subramanya et al., SOSP'23, 60 s rounds (solver: HiGHS through scipy, an exact knapsack where there is
+one model only). Rigid jobs have one size and choose only the model.
 Differences: goodput on a model is the job's goodput times the model's speed for it; there is no fit for each model, so
 the paper's bootstrapping of one model's fit from another's is not needed. Placement: see `whole_nodes`.
 """
@@ -20,6 +20,7 @@ import numpy as np
 
 from optimus.drivers.sim.clockwork import Clockwork, Run
 from optimus.drivers.sim.peers.gavel import Floats, Models
+from optimus.drivers.sim.peers.knapsack import choose
 from optimus.drivers.sim.peers.pollux import most_replicas, restart_factor
 from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler, together
 from optimus.drivers.sim.peers.scaling import Speeds, demand_single_gpus, sizes_of
@@ -46,10 +47,10 @@ class Sia:
             for name in models.names
         ]
         per_node = [clock.capacity[nodes[0]] // 1000 if nodes else 1 for nodes in nodes_of]
-        options: list[tuple[int, int, int, float]] = []  # job, model, GPUs, cost
+        options: list[Option] = []
         for index, run in jobs.items():
             options += self._options(run, held.get(index, ()), models, nodes_of, per_node, clock)
-        chosen = _solve(options, [len(n) * g for n, g in zip(nodes_of, per_node, strict=True)])
+        chosen = solve(options, [len(n) * g for n, g in zip(nodes_of, per_node, strict=True)])
         placed: dict[int, Nodes] = {}
         for model, nodes in enumerate(nodes_of):
             sizes = {index: size for index, (where, size) in chosen.items() if where == model}
@@ -65,7 +66,7 @@ class Sia:
         nodes_of: list[list[int]],
         per_node: list[int],
         clock: Clockwork,
-    ) -> list[tuple[int, int, int, float]]:
+    ) -> list[Option]:
         speeds = models.speeds(run)
         factor = restart_factor(run, clock.now_ms)
         found = []
@@ -100,8 +101,22 @@ def _sizes(run: Run, per_node: int, total: int) -> list[int]:
     return [size for size in sizes_for(per_node, total) if size <= most and size in allowed]
 
 
-def _solve(options: list[tuple[int, int, int, float]], capacity: list[int]) -> dict[int, tuple[int, int]]:
-    """Model and GPUs by job."""
+Option = tuple[int, int, int, float]
+"""Job, model, GPUs, cost."""
+
+
+def solve(options: list[Option], capacity: list[int]) -> dict[int, tuple[int, int]]:
+    """Model and GPUs by job. With one model the programme is a knapsack, which has an exact and faster answer."""
+    if len(capacity) > 1:
+        return solve_integer(options, capacity)
+    by_job: dict[int, list[tuple[int, float]]] = {}
+    for index, _, size, cost in options:
+        by_job.setdefault(index, []).append((size, LAMBDA - cost))
+    chosen = choose(list(by_job.values()), capacity[0])
+    return {index: (0, size) for index, size in zip(by_job, chosen, strict=True) if size}
+
+
+def solve_integer(options: list[Option], capacity: list[int]) -> dict[int, tuple[int, int]]:
     from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415  (an extra)
     from scipy.sparse import coo_array  # noqa: PLC0415
 
@@ -113,7 +128,7 @@ def _solve(options: list[tuple[int, int, int, float]], capacity: list[int]) -> d
     value = np.concatenate([np.ones(len(options)), [float(o[2]) for o in options]])
     matrix = coo_array((value, (row, np.concatenate([at, at]))), shape=(len(rows) + len(capacity), len(options)))
     limit = np.concatenate([np.ones(len(rows)), np.array(capacity, dtype=float)])
-    cost = np.array([o[3] - LAMBDA * 1.0 for o in options])
+    cost = np.array([o[3] - LAMBDA for o in options])
     result: Any = milp(
         cost,
         constraints=LinearConstraint(matrix.tocsr(), -np.inf, limit),

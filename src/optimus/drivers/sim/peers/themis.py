@@ -24,6 +24,7 @@ class Themis:
         self._lease_ms = lease_ms
         self._until: dict[int, int] = {}
         self._ideal: dict[int, float] = {}
+        self._reminded_ms = 0
 
     def __call__(self, jobs: Mapping[int, Run], held: Mapping[int, Nodes], clock: Clockwork) -> Mapping[int, Nodes]:
         now = clock.now_ms
@@ -43,7 +44,11 @@ class Themis:
         placed = kept | {i: seat(clock, jobs[i].job, free) for i in chosen if i not in kept}
         for index in chosen:
             self._until[index] = now + self._lease_ms
-            clock.remind(index, now + self._lease_ms)
+        waits = next((index for index in jobs if not placed.get(index)), None)
+        ends = min((self._until[index] for index in placed), default=now)
+        if waits is not None and ends > now and not now < self._reminded_ms <= ends:
+            clock.remind(waits, ends)  # where nobody waits, a lease that ends changes nothing
+            self._reminded_ms = ends
         return placed
 
     def rho(self, run: Run, jobs: int, total: int, now_ms: int) -> float:
