@@ -12,6 +12,7 @@ from tests.cli.terminal import ROOT, optimus
 
 EXAMPLES = sorted(path for path in (ROOT / "examples").iterdir() if path.is_dir() and path.name[:2].isdigit())
 SCENARIOS = [path for path in EXAMPLES if "-scenario-" in path.name]
+SIMULATIONS = [path for path in EXAMPLES if "-simulate-" in path.name]
 
 
 def commands(example: Path) -> list[str]:
@@ -23,6 +24,7 @@ def commands(example: Path) -> list[str]:
 
 def test_examples_are_numbered_without_gaps() -> None:
     assert [int(path.name[:2]) for path in EXAMPLES] == list(range(1, len(EXAMPLES) + 1))
+    assert sorted([*SCENARIOS, *SIMULATIONS]) == EXAMPLES, "each is run by a test below"
 
 
 @pytest.mark.parametrize("example", SCENARIOS, ids=lambda path: path.name)
@@ -40,3 +42,16 @@ def test_a_scenario_expects_something_and_nothing_goes_wrong_on_the_way(example:
         assert told["ok"] and told["checked"] and told["description"]
         assert [cycle["conditions"] for cycle in told["cycles"] if cycle["conditions"]] == []
         assert [cycle["problems"] for cycle in told["cycles"] if cycle["problems"]] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", SIMULATIONS, ids=lambda path: path.name)
+def test_a_simulation_ends_with_a_report(example: Path, tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")  # its files are written to where it is run
+    said = commands(example)
+    assert "--html report.html" in said[-1], "the last command writes the report that the README ends with"
+    for line in said:
+        ran = optimus(*shlex.split(line)[1:], cwd=tmp_path)
+        assert ran.code == 0, f"{line}\n{ran.out}{ran.err}"
+        assert "my_policy.py:short_families_first" in ran.out
+    assert "<title>3 traces" in (tmp_path / "report.html").read_text(encoding="utf-8")

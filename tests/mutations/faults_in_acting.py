@@ -139,8 +139,8 @@ CYCLE = [
     Fault(
         "one-pass-and-done",
         "decide/cycle.py",
-        "if world.script.version == before:",
-        "if world.script.version >= before:",
+        "if world.script.version == before and (number or not behind):",
+        "if world.script.version >= before and (number or not behind):",
         "a plan is complete: deciding again asks for nothing more",
         "invariant 9",
     ),

@@ -57,7 +57,10 @@ JournalFolder = Annotated[
 Keep = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Store every finished run there, and use those that are there.")
 ]
-Processes = Annotated[int, typer.Option(metavar="N", min=0, help="How many at once; 0: one for each core.")]
+Processes = Annotated[
+    int,
+    typer.Option(metavar="N", min=0, envvar="OPTIMUS_PROCESSES", help="How many runs at once; 0: one for each core."),
+]
 Timed = Annotated[
     bool, typer.Option("--decision-times", help="Take the time of decisions; the bytes of a report then differ.")
 ]

@@ -8,6 +8,9 @@
 
 Replace, allocate and grow are repeated until a pass changes nothing. The world they leave is the world the next cycle
 starts from, so deciding again with nothing new gives an empty plan.
+
+A start can be taken back by whoever has a better right to its room. Where others were stopped in between, they may have
+been stopped for nothing: the plan is made again, and that workload has its turn behind everybody else.
 """
 
 from __future__ import annotations
@@ -29,17 +32,32 @@ from optimus.model.queues import WaitAction
 from optimus.model.reasons import Code, Reason, reason
 from optimus.state.snapshot import Snapshot
 
+SECOND_THOUGHTS = 4
+"""How often a plan is made again because it took back a start for which others had made way."""
+
 
 def decide(snapshot: Snapshot, policy: Policy, now_ms: int, seed: int = 0, budget: Budget | None = None) -> Plan:
     """What to do now. Pure: the same arguments give the same plan. `seed` is for policies that draw lots."""
-    world = World(snapshot, policy, now_ms, budget or Budget(), seed)
+    behind: set[int] = set()
+    left = SECOND_THOUGHTS
+    while True:
+        world = World(snapshot, policy, now_ms, budget or Budget(), seed)
+        plan = _decide(world, behind, final=left == 0)
+        if plan is not None:
+            return plan
+        behind |= world.regretted
+        left -= 1
+
+
+def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
+    """A plan in which those `behind` come after everybody else; None if somebody else had better come behind, too."""
     keep_promises(world)
     drop_holds(world)
     release(world)
     refusals, hopefuls = _sort_out(world)
     hopefuls += _waiting_again(world, refusals)
     shares = compute_shares(world)
-    taker = Taker(world, shares)
+    taker = Taker(world, shares, hopefuls)
     allocator = Allocator(world, shares, taker)
     grower = Grower(world, shares, taker)
     for number in range(world.budget.passes):
@@ -49,10 +67,13 @@ def decide(snapshot: Snapshot, policy: Policy, now_ms: int, seed: int = 0, budge
         grower.replace_lost()
         grower.mend_sizes()
         hopefuls += _waiting_again(world, refusals)
-        allocator.run(line_up(world, shares, [row for row in hopefuls if world.waits(row)]))
+        in_line = [row for row in hopefuls if world.waits(row) and (number or row not in behind)]
+        allocator.run(line_up(world, shares, in_line))
+        if not final and not world.regretted <= behind:
+            return None
         grower.run()
         taker.fulfil_promises()
-        if world.script.version == before:
+        if world.script.version == before and (number or not behind):
             break
     else:
         world.unreached.add("passes")

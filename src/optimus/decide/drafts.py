@@ -89,6 +89,13 @@ class Script:
     def __getitem__(self, number: int) -> Action | None:
         return self._lines[number]
 
+    def asked_since(self, number: int, beneficiary: str) -> bool:
+        """Whether anybody was told to leave after this action, for somebody else."""
+        return any(
+            isinstance(action, Evict | Shrink) and action.beneficiary not in ("", beneficiary)
+            for action in self._lines[number + 1 :]
+        )
+
     def numbered(self) -> list[tuple[int, Action]]:
         return [(number, action) for number, action in enumerate(self._lines) if action is not None]
 

@@ -7,6 +7,8 @@ promised to the asker until it can start; nobody slips in between.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from msgspec import structs
 
@@ -15,6 +17,7 @@ from optimus.decide.clearing import movers_by_node, to_move, whole_free
 from optimus.decide.durations import end_ms
 from optimus.decide.entitlements import Entitlement, entitlement, is_guaranteed
 from optimus.decide.holdings import amount_here, places_of
+from optimus.decide.loans import Lenders
 from optimus.decide.making_room import RoomSearch
 from optimus.decide.placement.seating import Seating
 from optimus.decide.quotas import breaks_rules, limits_allow_now, over_guarantee, over_limit, seats_over_guarantee
@@ -35,9 +38,10 @@ NEVER_MS = 1 << 62
 class Taker:
     """Makes room for workloads that found none."""
 
-    def __init__(self, world: World, shares: Shares) -> None:
+    def __init__(self, world: World, shares: Shares, hopefuls: Sequence[int]) -> None:
         self.world = world
         self.shares = shares
+        self.lenders = Lenders(world, hopefuls)
         self.searches = world.budget.victim_searches
         self.cache = HoldingsCache(world)
         self._worth_mattered = False
@@ -181,6 +185,8 @@ class Taker:
                 return False  # growth waits for room that is coming, it does not hold it
             self._promise(row, seating, [], grows=False)
             return True
+        if self._is_lent(row, victims, seating):
+            return False
         moves = search.replace_victims(victims, seating)
         self._state(row, victims, seating, moves, grows=grows, entitled=entitled)
         return True
@@ -200,6 +206,14 @@ class Taker:
             if side < 0 or (really.sides[side].bound > entitled.sides[unit.side].bound).any():
                 return False
         return True
+
+    def _is_lent(self, row: int, victims: list[Unit], seating: Seating) -> bool:
+        """Whether others of its own queue would be stopped for room that is called back at once."""
+        own = [unit.amount for unit in victims if unit.side == OWN_QUEUE]
+        if not own or self.world.is_fixed(row):
+            return False
+        amount, queue = seating.amount(), int(self.world.columns.queue[row])
+        return self.lenders.call_back(self.shares, queue, seating.pool, amount, amount - sum(own))
 
     def _is_lawful(self, row: int, search: RoomSearch, victims: list[Unit], seating: Seating, *, grows: bool) -> bool:
         """Limits and guarantee for the very seats that were found, once the victims have left."""

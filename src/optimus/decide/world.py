@@ -64,6 +64,8 @@ class World:
         """Workloads that are evicted or refused for good."""
         self.requeued: list[int] = []
         """Workloads that only held room and gave it up: they wait again at once."""
+        self.regretted: set[int] = set()
+        """Workloads whose start was taken back after others had been stopped beside it: perhaps for nothing."""
         self.lowest_started: dict[int, int] = {}
         """By queue: the lowest priority among the workloads this plan starts."""
         self.standing: dict[int, int] = {}
@@ -301,6 +303,8 @@ class World:
     ) -> None:
         slots = self.slots_of(row)
         if not slots:  # it was this plan's own doing, and is undone
+            if draft.start is not None and self.script.asked_since(draft.start, beneficiary):
+                self.regretted.add(row)
             draft.start = None
             self.script.departures += 1
             return

@@ -31,7 +31,8 @@ class Watcher(Protocol):
 
     def went_on(self, run: Run, jobs_over: int) -> None: ...
 
-    def ended(self, run: Run) -> None: ...
+    def ended(self, run: Run) -> None:
+        """Its result is safe."""
 
 
 Result = tuple[Run, Finished | Failed]
@@ -43,7 +44,6 @@ def play_all(scenes: Sequence[Scene], runs: Sequence[Run], processes: int, watch
         for run in runs:
             watcher.began(run)
             yield run, play(scenes[run.scene], run, lambda over, run=run: watcher.went_on(run, over))  # type: ignore[misc]
-            watcher.ended(run)
         return
     one_thread_each()
     team = _Team(scenes, runs, watcher)
@@ -59,7 +59,13 @@ class _Worker:
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs,), daemon=True)
-        self.process.start()
+        # Ctrl-C reaches every process of a terminal. Blocked now, it stays blocked in the new process for good, and
+        # comes to the parent as soon as the other is whole
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         self.scene = -1
         self.run: Run | None = None
@@ -97,7 +103,6 @@ class _Team:
             self._watcher.went_on(run, said)
             return None
         worker.run = None
-        self._watcher.ended(run)
         if worker.pipe in self._workers:
             self._give(worker)
         return run, said
@@ -130,7 +135,6 @@ class _Team:
 
 def _work(pipe: Connection) -> None:
     """In a process of its own, until the parent is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; the parent decides
     scene: Scene | None = None
     try:
         while True:

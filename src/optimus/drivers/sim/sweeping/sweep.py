@@ -63,3 +63,4 @@ def sweep(
         if shelf is not None and isinstance(result, Finished):
             shelf.put(scenes[run.scene], run, result)
         results[run.number] = result
+        watcher.ended(run)
