@@ -46,6 +46,13 @@ class Ask:
             found = self._shapes[(pool, role)] = self.world.shape(self.workload, self.signature.chains[role].role, pool)
         return found
 
+    def plain_shape(self, pool: int) -> Shape | None:
+        """The shape of its replicas where they are all alike and free to go anywhere in the pool."""
+        part = self.minimum
+        if len(part.cells) != 1 or part.parts or part.topology.required:
+            return None
+        return self.shape(pool, part.cells[0].role_index)
+
     def shapes_in(self, pool: int) -> Callable[[int], Shape]:
         return partial(self.shape, pool)
 

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from optimus.state.arrays import Ints
+
 if TYPE_CHECKING:
     from optimus.decide.world import World
 
@@ -39,6 +43,26 @@ def remaining_ms(world: World, row: int) -> int:
         return high - elapsed
     step = max(expected if expected >= 0 else world.settings.unknown_duration_ms, 1)
     return step - elapsed % step  # outlived everything known: the end of the step it is in, whenever it is asked
+
+
+def ends_ms(world: World, rows: Ints) -> Ints:
+    """`end_ms` of many at once."""
+    columns = world.columns
+    passed = np.maximum(world.now_ms - columns.counted_at[rows], 0)
+    elapsed = columns.elapsed[rows] + np.where(columns.running[rows] > 0, passed, 0)
+    expected = columns.expected[rows]
+    step = np.maximum(np.where(expected >= 0, expected, world.settings.unknown_duration_ms), 1)
+    left = np.where(expected > elapsed, expected - elapsed, step - elapsed % step)
+    guessed = expected <= elapsed
+    queues = columns.queue[rows]
+    for queue in np.unique(queues[guessed]).tolist():
+        history = world.snapshot.history.by_queue.get(world.tree.queues[queue].name) if queue >= 0 else None
+        if history is not None:
+            mine = np.flatnonzero(guessed & (queues == queue))
+            high = history.highs_ms(elapsed[mine])
+            left[mine] = np.where(high >= 0, high - elapsed[mine], left[mine])
+    ends: Ints = world.now_ms + left
+    return ends
 
 
 def end_ms(world: World, row: int) -> int:

@@ -17,12 +17,13 @@ import numpy as np
 
 from optimus.decide.asks import Ask
 from optimus.decide.boards import Board, Ledger, Shadow
-from optimus.decide.durations import end_ms, is_known, remaining_ms
+from optimus.decide.durations import ends_ms, is_known, remaining_ms
 from optimus.decide.placement.seating import Seating
 from optimus.decide.world import World
 from optimus.model.plans import Reservation
 from optimus.model.slots import Phase
 from optimus.state.arrays import Ints
+from optimus.state.resources import GPU_COLUMN
 
 
 class Releases:
@@ -30,61 +31,58 @@ class Releases:
 
     def __init__(self, world: World, pool: int) -> None:
         slots = world.slots
-        view = world.boards[pool].view
         phase = slots.view("phase")
         mine = np.flatnonzero(
             (phase >= Phase.HELD) & (phase < Phase.RELEASING) & (world.snapshot.node_pool[slots.view("node")] == pool)
         )
-        rows: list[int] = []
-        nodes: list[int] = []
-        scalars: list[Ints] = []
-        devices: list[tuple[int, ...]] = []
-        milli: list[int] = []
-        activity: list[int] = []
-        for slot in mine:
-            row = int(slots.workload[slot])
-            draft = world.drafts.get(row)
-            if draft is not None and int(slot) in draft.removed:
-                continue
-            rows.append(row)
-            nodes.append(int(world.node_index[slots.node[slot]]))
-            scalars.append(slots.amount[slot, 1:])
-            devices.append(world.snapshot.slots.devices[slot])
-            milli.append(int(slots.milli[slot]))
-            activity.append(world.activity_of_slot(int(slot)))
-        for row, draft in world.drafts.items():
-            for addition in draft.additions:
-                if addition.seating.pool != pool:
-                    continue
-                for seats in addition.seating.seats:
-                    rows.extend([row] * len(seats.nodes))
-                    nodes.extend(seats.nodes)
-                    scalars.extend([seats.shape.scalars] * len(seats.nodes))
-                    devices.extend(seats.devices)
-                    milli.extend(seats.milli)
-                    activity.extend([seats.shape.activity_milli] * len(seats.nodes))
-        end_of = {row: end_ms(world, row) for row in set(rows)}
-        ends = np.array([end_of[row] for row in rows], dtype=np.int64)
+        removed = [slot for draft in world.drafts.values() for slot in draft.removed]
+        if removed:
+            mine = mine[~np.isin(mine, removed)]
+        added = [
+            (row, seats)
+            for row, draft in world.drafts.items()
+            for addition in draft.additions
+            if addition.seating.pool == pool
+            for seats in addition.seating.seats
+        ]
+        rows = np.concatenate([slots.workload[mine], *(np.full(len(s.nodes), row) for row, s in added)])
+        nodes = np.concatenate([world.node_index[slots.node[mine]], *(s.nodes for _, s in added)]).astype(np.int64)
+        scalars = np.concatenate(
+            [slots.amount[mine, 1:], *(np.tile(s.shape.scalars, (len(s.nodes), 1)) for _, s in added)]
+        )
+        milli = np.concatenate([slots.milli[mine], *(s.milli for _, s in added)]).astype(np.int64)
+        held = world.snapshot.slots.devices
+        devices = [held[slot] for slot in mine.tolist()] + [chosen for _, s in added for chosen in s.devices]
+        activity = world.activity_of(mine, [s for _, s in added])
+        ends = ends_ms(world, rows)
         order = np.argsort(ends, kind="stable")
         self.ends = ends[order]
-        self.rows = np.array(rows, dtype=np.int64)[order]
-        self.nodes = np.array(nodes, dtype=np.int64)[order]
+        self.rows = rows[order]
+        self.nodes = nodes[order]
         self._queues = world.columns.queue[self.rows]
-        self._scalars = np.array(scalars, dtype=np.int64).reshape(-1, view.capacity_scalars.shape[1])[order]
-        each = np.array(milli, dtype=np.int64)[order]
+        self._scalars = scalars[order]
+        each = milli[order]
         sorted_devices = [devices[i] for i in order.tolist()]
         counts = np.array([len(chosen) for chosen in sorted_devices], dtype=np.int64)
         self._gpu_milli = each * counts
+        self._free_milli: Ints | None = None
         self._device_counts = np.cumsum(counts)
         self._device_nodes = np.repeat(self.nodes, counts)
         self._devices = np.array([device for chosen in sorted_devices for device in chosen], dtype=np.int64)
         self._milli = np.repeat(each, counts)
-        self._activity = np.repeat(np.array(activity, dtype=np.int64)[order], counts)
+        self._activity = np.repeat(activity[order], counts)
 
     def given_back(self, queue: int, at_ms: int) -> Ints:
         """By resource: what work of the queue itself has given back by then."""
         mine = (self._queues == queue) & (self.ends <= at_ms)
         return np.concatenate([[self._gpu_milli[mine].sum()], self._scalars[mine].sum(axis=0)])
+
+    def free_milli_by(self, board: Board, at_ms: int) -> int:
+        """GPUs that are free at that time, if nothing starts, reserved work neither."""
+        if self._free_milli is None:
+            self._free_milli = np.concatenate([[0], np.cumsum(self._gpu_milli)])
+            self._free_milli += int(np.maximum(board.coming.gpus, 0).sum())
+        return int(self._free_milli[np.searchsorted(self.ends, at_ms, side="right")])
 
     def ledger_at(self, board: Board, at_ms: int) -> Ledger:
         """What is free at that time, if everything ends as predicted and nothing starts but what is reserved."""
@@ -190,8 +188,11 @@ class Reserver:
         for part in pairwise([0, *cuts, len(times)]):
             found = None
             low, high = part
-            while low < high:
+            while low < high and self._may_open(ask, board, times[high - 1]):
                 middle = (low + high) // 2
+                if not self._may_open(ask, board, times[middle]):
+                    low = middle + 1
+                    continue
                 opening = self._opening(queue, ask, board, due, times[middle], run_ms)
                 if opening is None:
                     low = middle + 1
@@ -200,6 +201,11 @@ class Reserver:
             if found is not None:
                 return found
         return None
+
+    def _may_open(self, ask: Ask, board: Board, at_ms: int) -> bool:
+        """Whether enough devices are free at that time by their number: a quick no before seats are looked for."""
+        asked = ask.least_amount(board.view.index)[GPU_COLUMN]
+        return bool(asked <= self._of(board).free_milli_by(board, at_ms))
 
     def _opening(self, queue: int, ask: Ask, board: Board, due: Ints, at_ms: int, run_ms: int) -> Opening | None:
         """Seats for a run from that time on, beside the reservations that run then or begin while it runs."""

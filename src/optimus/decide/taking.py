@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import structs
 
 from optimus.decide.asks import Ask
+from optimus.decide.clearing import movers_by_node, to_move, whole_free
 from optimus.decide.durations import end_ms
 from optimus.decide.entitlements import Entitlement, entitlement, is_guaranteed
 from optimus.decide.holdings import amount_here, places_of
@@ -45,6 +46,8 @@ class Taker:
         self.cache = HoldingsCache(world)
         self._worth_mattered = False
         """Moves were possible for somebody but not worth it: the run time makes a difference."""
+        self._movable_units: dict[int, tuple[int, list[Unit]]] = {}
+        """By pool, for one version of the plan."""
         self._hopeless: dict[tuple[object, ...], int] = {}
         """Questions answered with no in this pass, and how many had been told to leave by then."""
 
@@ -102,10 +105,11 @@ class Taker:
         if amount[GPU_COLUMN] > free[0] or (amount[1:] > free[1]).any():
             return False
         guaranteed = is_guaranteed(world, queue, pool, amount)
+        movable = self._worth_moving(ask, pool)
         for memory_mib in ask.memory_steps(pool):  # where a share is too much, smaller ones on larger devices
             room = board.room_to_promise(None if guaranteed else end_ms(world, row))
             search = RoomSearch(world, row, ask, ask.minimum, amount, room, (), memory_mib=memory_mib)
-            found = search.find(self._movable(pool))
+            found = search.find(movable)
             if found is None:
                 break
             victims, seating = found
@@ -227,7 +231,25 @@ class Taker:
         after = self.world.used_coming[side.queue, pool] - given
         return all(after[c] >= self.shares.share[side.queue, pool, c] for c in self.world.ordering_columns(unit.amount))
 
+    def _worth_moving(self, ask: Ask, pool: int) -> list[Unit]:
+        """Work that could be moved to gather room for the asker; the few units that do it, where counting tells."""
+        units = self._movable(pool)
+        shape = ask.plain_shape(pool)
+        if shape is None or not shape.whole:
+            return units
+        board, replicas = self.world.boards[pool], ask.minimum.replicas()
+        return to_move(
+            whole_free(board.promising.gpus), movers_by_node(units), shape.allowed, shape.gpu_count, replicas
+        )
+
     def _movable(self, pool: int) -> list[Unit]:
+        version = self.world.script.version
+        kept = self._movable_units.get(pool)
+        if kept is None or kept[0] != version:
+            kept = self._movable_units[pool] = (version, self._find_movable(pool))
+        return kept[1]
+
+    def _find_movable(self, pool: int) -> list[Unit]:
         world = self.world
         holdings = self.cache.holdings(pool)
         units = []

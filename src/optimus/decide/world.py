@@ -15,7 +15,7 @@ from optimus.decide.boards import Board, Ledger
 from optimus.decide.drafts import Addition, Draft, Script
 from optimus.decide.durations import end_ms
 from optimus.decide.placement.scoring import Scorer
-from optimus.decide.placement.seating import Seating, Tries
+from optimus.decide.placement.seating import Seating, Seats, Tries
 from optimus.decide.placement.shapes import Shape, build_shape, shape_key
 from optimus.decide.policies.policy import Policy
 from optimus.model.plans import Budget, Condition, Drop, Evict, Grow, Hold, Placement, Reject, Shrink, Start
@@ -473,6 +473,13 @@ class World:
     def activity_of_slot(self, slot: int) -> int:
         chains = self.signature(int(self.slots.workload[slot])).chains
         return chains[int(self.slots.role[slot])].role.request.activity_milli
+
+    def activity_of(self, slots: Ints, added: list[Seats]) -> Ints:
+        """Of slots, and of seats this plan gives."""
+        found = np.zeros(len(slots), dtype=np.int64)
+        if self.snapshot.coming_activity.any() or self.snapshot.now_activity.any():
+            found[:] = [self.activity_of_slot(slot) for slot in slots.tolist()]
+        return np.concatenate([found, *(np.full(len(s.nodes), s.shape.activity_milli) for s in added)])
 
     def _fixed_use(self) -> Ints:
         fixed = np.zeros_like(self.used_now)

@@ -11,6 +11,10 @@ from collections import deque
 from collections.abc import Mapping
 from math import isqrt
 
+import numpy as np
+
+from optimus.state.arrays import Ints
+
 SAMPLES = 256
 HIGH_QUANTILE_PERCENT = 90
 DECAY_BITS = 64
@@ -63,6 +67,14 @@ class RunTimes:
         return self._sorted[
             first + (longer * HIGH_QUANTILE_PERCENT) // 100 - (longer * HIGH_QUANTILE_PERCENT % 100 == 0)
         ]
+
+    def highs_ms(self, beyond_ms: Ints) -> Ints:
+        """`high_ms` of many at once; -1 for None."""
+        times = np.array(self._sorted, dtype=np.int64)
+        first = np.searchsorted(times, beyond_ms, side="right")
+        longer = len(times) - first
+        at = first + longer * HIGH_QUANTILE_PERCENT // 100 - (longer * HIGH_QUANTILE_PERCENT % 100 == 0)
+        return np.where(longer > 0, times[np.clip(at, 0, max(len(times) - 1, 0))], -1) if len(times) else first - 1
 
     def mean_beyond_ms(self, elapsed_ms: int) -> int | None:
         """Mean total run time of work that outlived `elapsed_ms`; None when nothing did."""
