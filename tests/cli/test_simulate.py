@@ -183,6 +183,12 @@ def test_queues_that_are_not_in_the_cluster_spec_fail(tmp_path: Path) -> None:
     assert_refused(ran, 1, "1 job in queue visoin", "did you mean vision?")
 
 
+def test_places_that_cannot_be_written_are_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    ran = simulate(TINY, "--policy", "native", "--keep", tmp_path / "file" / "below")
+    assert_refused(ran, 1, "below: cannot be made: Not a directory")
+
+
 def test_files_that_cannot_be_used_fail(tmp_path: Path) -> None:
     (tmp_path / "other.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     assert_refused(simulate(tmp_path / "other.csv"), 1, "of no known format", "mapping file")

@@ -70,15 +70,18 @@ def simulate(
         chosen = simulate_asking.reference_of(reference, people)
         wishes = simulate_asking.wishes_of(cluster, nodes, loads, seed, interval, tick, jobs, predict)
         scenes = _scenes(sources, wishes, quiet)
+        shelf = Shelf(keep) if keep else None
+        runs = runs_of(scenes, people, timed=timed, journal=journal)
+        results = _run(scenes, runs, processes or (os.cpu_count() or 1), shelf, quiet)
+        notes = wishes.cluster.notes if wishes.cluster else ()
+        told = studies(scenes, runs, results, reference=chosen, command=_command(), notes=notes)
+        _show(told, output, quiet)  # first, so that a full disk does not take the tables with it
+        written = files.write(told)
     except SweepError as error:
         _refuse(error)
-    shelf = Shelf(keep) if keep else None
-    runs = runs_of(scenes, people, timed=timed, journal=journal)
-    results = _run(scenes, runs, processes or (os.cpu_count() or 1), shelf, quiet)
-    notes = wishes.cluster.notes if wishes.cluster else ()
-    told = studies(scenes, runs, results, reference=chosen, command=_command(), notes=notes)
-    written = files.write(told)
-    _show(told, output, quiet, written)
+    if not quiet:
+        for path in written:
+            console(stderr=True).print(Text(f"wrote {path}", style="dim"))
     if any(one.failures for one in told):
         raise typer.Exit(1)
 
@@ -113,7 +116,7 @@ def _run(
     return results
 
 
-def _show(told: Sequence[Told], output: Format, quiet: bool, written: Sequence[Path]) -> None:
+def _show(told: Sequence[Told], output: Format, quiet: bool) -> None:
     from optimus.cli import simulate_showing as showing
 
     if output in (Format.JSON, Format.YAML):
@@ -123,9 +126,6 @@ def _show(told: Sequence[Told], output: Format, quiet: bool, written: Sequence[P
     errors = Printer(console(stderr=True))
     for failure in dict.fromkeys(failure for one in told for failure in one.failures):
         errors.line(failure, "red")
-    if not quiet:
-        for path in written:
-            errors.line(f"wrote {path}", "dim")
 
 
 def _demand_places(files: Files, loads: int, output: Format, journal: Path | None, keep: Path | None) -> None:

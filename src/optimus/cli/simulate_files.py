@@ -10,6 +10,7 @@ from msgspec import Struct
 from optimus.drivers.sim.measuring import Study
 from optimus.drivers.sim.report import as_json, jobs_csv, metrics_csv, page
 from optimus.drivers.sim.sweeping import Told
+from optimus.drivers.sim.sweeping.complaints import unusable
 
 WITHOUT_EFFECT = {
     "--html": True,
@@ -39,12 +40,16 @@ class Files(Struct, frozen=True, kw_only=True):
                 yield option, path
 
     def write(self, told: Sequence[Told]) -> list[Path]:
+        """SweepError if one cannot be written."""
         written = []
         for _, path, text in self._kinds():
             for one in told if path is not None else ():
                 if one.study is not None and path is not None:
                     target = path_for(path, one.load, several=len(told) > 1)
-                    target.write_text(text(one.study), encoding="utf-8")
+                    try:
+                        target.write_text(text(one.study), encoding="utf-8")
+                    except OSError as error:
+                        raise unusable(f"{target}: cannot be written: {error.strerror}") from None
                     written.append(target)
         return written
 

@@ -59,7 +59,7 @@ def show_problems(printer: Printer, told: Sequence[Told]) -> None:
         kinds.setdefault((problem.file, str(problem.verdict), kind), []).append(problem)
     ordered = sorted(kinds.values(), key=lambda found: (-len(found), found[0].file, found[0].line))
     left = sum(problem.verdict is Verdict.LEFT_OUT for problem in problems)
-    out = f", {left} jobs are left out" if left else ""
+    out = f", {left} job{'s are' if left > 1 else ' is'} left out" if left else ""
     printer.line(Text(f"Problems of the traces: {len(problems)}{out}", style="bold"))
     printer.columns(
         [(str(len(found)), str(found[0].verdict), _places(found), found[0].message) for found in ordered[:MOST_KINDS]],

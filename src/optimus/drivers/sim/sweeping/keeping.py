@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 import optimus
+from optimus.drivers.sim.sweeping.complaints import unusable
 from optimus.drivers.sim.sweeping.running import Finished, Run
 from optimus.drivers.sim.sweeping.scenes import Scene
 
@@ -28,8 +29,12 @@ _NOT_DECIDING = ("cli", "drivers/sim/report", "drivers/sim/measuring", "testing"
 
 class Shelf:
     def __init__(self, folder: Path) -> None:
+        """SweepError if there can be no such folder."""
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unusable(f"{folder}: cannot be made: {error.strerror}") from None
 
     def find(self, scene: Scene, run: Run) -> Finished | None:
         try:
@@ -38,10 +43,16 @@ class Shelf:
             return None
 
     def put(self, scene: Scene, run: Run, finished: Finished) -> None:
+        """SweepError if it cannot be written."""
         path = self._path(scene, run)
         part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_bytes(msgspec.msgpack.encode(finished))
-        part.replace(path)  # whole or not at all, whenever somebody presses Ctrl-C
+        try:
+            part.write_bytes(msgspec.msgpack.encode(finished))
+            part.replace(path)  # whole or not at all, whenever somebody presses Ctrl-C
+        except OSError as error:
+            raise unusable(
+                f"{path}: cannot be written: {error.strerror}; what was kept before is still there"
+            ) from None
 
     def _path(self, scene: Scene, run: Run) -> Path:
         return self.folder / f"{key(scene, run)}{SUFFIX}"
