@@ -7,16 +7,19 @@ import inspect
 from fractions import Fraction
 
 import msgspec
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from optimus.model.nodes import Device, Node
-from optimus.model.observations import NodeSeen, PoolSeen, QueueSeen, SlotRunning, WorkloadSeen
+from optimus.model.observations import NodeSeen, PoolSeen, QueueSeen, RunRemembered, SlotRunning, WorkloadSeen
 from optimus.model.pools import NodePool
 from optimus.model.queues import Queue
 from optimus.model.settings import Settings
 from optimus.model.workloads import Group, Request, Role, Workload
 from optimus.state import State, history
-from optimus.state.history import DECAY_BITS, History, kept_part
+from optimus.state.history import DECAY_BITS, History, RunTimes, kept_part
 from optimus.state.keyframe import dump, restore
 
 DAY_MS = 86_400_000
@@ -118,3 +121,20 @@ def test_a_dump_from_before_pools_were_told_apart_still_restores() -> None:
     frame = msgspec.msgpack.decode(dump(state))
     del frame["uses"]
     assert restore(msgspec.msgpack.encode({**frame, "past_use": {"team": 5}})).history.past_use == {}
+
+
+def test_runs_of_another_cluster_are_remembered_like_own_ones() -> None:
+    state = State()
+    for run_ms in (60_000, 120_000, 180_000):
+        assert state.apply(RunRemembered("vision", run_ms, "resnet"), 0) == []
+    problems = state.apply(RunRemembered("vision", 0, "resnet"), 0)
+    assert [str(problem) for problem in problems] == ["run of queue vision: run_ms: must be more than 0: 0"]
+    assert state.history.by_family["resnet"].mean_beyond_ms(60_000) == 150_000
+    assert state.history.by_queue["vision"].recent() == [60_000, 120_000, 180_000]
+
+
+@given(st.lists(st.integers(1, 10**9), max_size=40), st.lists(st.integers(0, 10**9), min_size=1, max_size=20))
+def test_many_high_quantiles_at_once_are_the_same_as_one_by_one(runs: list[int], beyond: list[int]) -> None:
+    times = RunTimes(runs)
+    single = [times.high_ms(each) for each in beyond]
+    assert times.highs_ms(np.array(beyond)).tolist() == [-1 if high is None else high for high in single]

@@ -129,6 +129,14 @@ class Predicted(Struct, frozen=True, tag=True):
     high_ms: int | None = None
 
 
+class RunRemembered(Struct, frozen=True, tag=True):
+    """A run that ended before this engine began to watch, or on another cluster: history to learn from."""
+
+    queue: str
+    run_ms: int
+    family: str = ""
+
+
 class TablesRefreshed(Struct, frozen=True, tag=True):
     """Packing tables learned from the mix of requests seen so far."""
 
@@ -156,6 +164,7 @@ Observation = (
     | Checkpointed
     | ActivitySeen
     | Predicted
+    | RunRemembered
     | TablesRefreshed
     | Tick
 )

@@ -77,6 +77,7 @@ class State:
             seen.Checkpointed: self._checkpointed,
             seen.ActivitySeen: self._activity_seen,
             seen.Predicted: self._predicted,
+            seen.RunRemembered: self._run_remembered,
             seen.TablesRefreshed: self._tables_refreshed,
             seen.Tick: lambda _observation, _now: None,
         }
@@ -282,6 +283,14 @@ class State:
         row = self.workloads.row_of.get(observation.workload)
         if row is not None and self.workloads.spec(row).expected_duration_ms is None:
             self.workloads.columns.expected[row] = max(0, observation.duration_ms)
+
+    def _run_remembered(self, observation: seen.RunRemembered, _now: int) -> list[Problem]:
+        if observation.run_ms <= 0:
+            return [
+                Problem(f"run of queue {observation.queue}", "run_ms", f"must be more than 0: {observation.run_ms}")
+            ]
+        self.history.ended(observation.queue, observation.family, observation.run_ms)
+        return []
 
     def _tables_refreshed(self, observation: seen.TablesRefreshed, _now: int) -> None:
         self.tables = observation.tables
