@@ -51,11 +51,12 @@ def shortest_first(columns: WorkloadColumns) -> FloatArray:
 
     The rest comes from what was declared or predicted, else from the history of the family, else from the high
     quantile of the queue: who declares nothing is taken for long. Where even that is unknown it comes last.
+    Running work counts as 0.6 of what is left of it, or two that outlive their estimates would take turns for ever.
     Long work can wait for as long as shorter work keeps coming; `default` is the tamed form."""
     left = known_remaining_ms(columns)
     long = np.maximum(bounded(columns.queue_high_ms) - bounded(columns.elapsed_ms), OVERDUE_MS)
     left = np.where(left == UNKNOWN, np.where(columns.queue_high_ms >= 0, long, _LONGEST_MS), left)
-    return gpu_time(left, columns.size_milli)
+    return with_hysteresis(gpu_time(left, columns.size_milli), columns)
 
 
 def attained_levels(*thresholds_gpu_ms: int) -> Callable[[WorkloadColumns], IntArray]:
@@ -118,8 +119,7 @@ def default(columns: WorkloadColumns) -> FloatArray:
       four clusters, load 0.6 to 1.0, one seed: mean completion -1 to 0 %, p99 wait -14 to -1 % (means by pair);
       two congested ones, three seeds: mean completion +3 to +16 %, p99 wait -9 to +7 %, longest wait -15 to -1 %.
     A limit after which work goes first was mostly worse: +3 to +139 % mean completion on the congested ones."""
-    value = gpu_time(remaining_ms(columns), columns.size_milli)
-    value = np.where(columns.is_running, value * HYSTERESIS, value)
+    value = with_hysteresis(gpu_time(remaining_ms(columns), columns.size_milli), columns)
     return value / (1.0 + bounded(columns.waiting_ms) / AGING_MS)
 
 
@@ -152,6 +152,10 @@ def remaining_ms(columns: WorkloadColumns) -> IntArray:
 def gpu_time(time_ms: IntArray, size_milli: IntArray) -> FloatArray:
     """Time x size. Work without any size counts as a thousandth of a GPU."""
     return time_ms.astype(np.float64) * bounded(size_milli, 1).astype(np.float64)
+
+
+def with_hysteresis(value: FloatArray, columns: WorkloadColumns) -> FloatArray:
+    return np.where(columns.is_running, value * HYSTERESIS, value)
 
 
 def bounded(column: IntArray, least: int = 0) -> IntArray:
