@@ -53,5 +53,5 @@ def test_a_simulation_ends_with_a_report(example: Path, tmp_path: Path) -> None:
     for line in said:
         ran = optimus(*shlex.split(line)[1:], cwd=tmp_path)
         assert ran.code == 0, f"{line}\n{ran.out}{ran.err}"
-        assert "my_policy.py:short_families_first" in ran.out
+        assert "families.py:short_families_first" in ran.out
     assert "<title>3 traces" in (tmp_path / "report.html").read_text(encoding="utf-8")
