@@ -187,6 +187,9 @@ class Taker:
             return True
         if self._is_lent(row, victims, seating):
             return False
+        if board.shadows and not guaranteed and self._undo_growth(victims):
+            # without it the asker may be inside its guarantee, and no reservation binds it: fewer have to go
+            return self._search(row, pool, ask, part, amount, whole=whole, grows=grows, within=within)
         moves = search.replace_victims(victims, seating)
         self._state(row, victims, seating, moves, grows=grows, entitled=entitled)
         return True
@@ -214,6 +217,17 @@ class Taker:
             return False
         amount, queue = seating.amount(), int(self.world.columns.queue[row])
         return self.lenders.call_back(self.shares, queue, seating.pool, amount, amount - sum(own))
+
+    def _undo_growth(self, victims: list[Unit]) -> bool:
+        """Take back growth of this very plan that is in the way of the asker, where others would have to go as well."""
+        whole = {unit.row for unit in victims if unit.whole}
+        growth = [unit for unit in victims if unit.fresh is not None and unit.row not in whole]
+        if len(growth) == len(victims):
+            return False
+        for unit in growth:
+            if unit.fresh is not None:
+                self.world.take_back_growth(unit.row, unit.fresh)
+        return bool(growth)
 
     def _is_lawful(self, row: int, search: RoomSearch, victims: list[Unit], seating: Seating, *, grows: bool) -> bool:
         """Limits and guarantee for the very seats that were found, once the victims have left."""
