@@ -339,8 +339,8 @@ RIGHTS = [
     Fault(
         "turns-for-a-guess",
         "decide/lines.py",
-        "if i >= waiting or takers[i]:",
-        "if i >= waiting or True:",
+        "if i >= len(waiting) or takers[i]:",
+        "if i >= len(waiting) or True:",
         "turns are for those whose run time is known, where the policy says so",
         "preemption/a-turn-is-not-taken-for-a-guess.yaml",
     ),

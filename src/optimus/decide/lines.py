@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 
 from optimus.decide.policies.columns import WorkloadColumns
-from optimus.decide.policies.policy import order_keys, turn_takers, with_order
+from optimus.decide.policies.policy import Policy, order_keys, turn_takers, with_order
 from optimus.decide.quotas import waited_too_long
 from optimus.decide.shares import Shares
 from optimus.decide.world import World
@@ -31,23 +32,20 @@ def line_up(world: World, shares: Shares, rows: Iterable[int]) -> dict[int, list
     for queue, members in by_queue.items():
         by_order.setdefault(world.tree.queues[queue].policy.order, []).extend(members)
     index: dict[int, int] = {}
+    taking_turns: list[tuple[Policy, list[int]]] = []
     world.standing.clear()
     world.giving_turns.clear()
     for order, members in by_order.items():
         policy, condition = with_order(world.policy, order)
         if condition is not None:
             world.conditions.append(condition)
-        running = _giving_turns(world, members) if policy.turns is not None else []
-        seen = workload_columns(world, shares, members + running)
-        keys, condition = order_keys(policy, seen)
+        keys, condition = order_keys(policy, workload_columns(world, shares, members))
         if condition is not None:
             world.conditions.append(condition)
-        index.update(zip(members, keys.tolist(), strict=False))
-        if running:
-            takers, condition = turn_takers(policy, seen)
-            if condition is not None:
-                world.conditions.append(condition)
-            _stand(world, members + running, keys.tolist(), takers.tolist(), len(members))
+        index.update(zip(members, keys.tolist(), strict=True))
+        if policy.turns is not None:
+            taking_turns.append((policy, members))
+    world.find_standing = partial(_stand, world, shares, taking_turns) if taking_turns else None
     columns, specs = world.columns, world.table.specs
     ripe = {row for queue, members in by_queue.items() for row in _overdue(world, queue, members)}
 
@@ -76,13 +74,22 @@ def _gives_turns(spec: Workload) -> bool:
     return spec.preemptible is Preemptible.YES
 
 
-def _stand(world: World, rows: list[int], places: list[int], takers: list[bool], waiting: int) -> None:
-    """Remember the places in line of those that take turns and of those that give them."""
-    for i, (row, place) in enumerate(zip(rows, places, strict=True)):
-        if i >= waiting:
-            insort(world.giving_turns.setdefault(int(world.columns.queue[row]), []), place)
-        if i >= waiting or takers[i]:
-            world.standing[row] = place
+def _stand(world: World, shares: Shares, lines: list[tuple[Policy, list[int]]]) -> None:
+    """Find the places in line of those that take turns and, among them, of those that give theirs."""
+    for policy, waiting in lines:
+        running = _giving_turns(world, waiting)
+        if not running:
+            continue
+        rows = waiting + running
+        seen = workload_columns(world, shares, rows)
+        places, condition = order_keys(policy, seen)
+        takers, broken = turn_takers(policy, seen)
+        world.conditions.extend(told for told in (condition, broken) if told is not None)
+        for i, (row, place) in enumerate(zip(rows, places.tolist(), strict=True)):
+            if i >= len(waiting):
+                insort(world.giving_turns.setdefault(int(world.columns.queue[row]), []), place)
+            if i >= len(waiting) or takers[i]:
+                world.standing[row] = place
 
 
 def _overdue(world: World, queue: int, members: list[int]) -> list[int]:

@@ -60,7 +60,7 @@ class Taker:
         """What else tells equal workloads apart: whose turns they may take, the reservations they would outlast, and if
         moves are worth it."""
         world = self.world
-        told: list[object] = [world.turns_to_take(row)]
+        told: list[object] = [world.turns_to_take(row, look=False)]
         if self._worth_mattered:
             told.append(int(world.columns.expected[row]))
         for pool in ask.pools:

@@ -7,6 +7,7 @@ goes on until nothing more is to be done in this world, and the next cycle start
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 
 import numpy as np
 
@@ -68,6 +69,8 @@ class World:
         """Workloads whose start was taken back after others had been stopped beside it: perhaps for nothing."""
         self.lowest_started: dict[int, int] = {}
         """By queue: the lowest priority among the workloads this plan starts."""
+        self.find_standing: Callable[[], None] | None = None
+        """Fills the two below when somebody finds no room: most cycles never need them."""
         self.standing: dict[int, int] = {}
         """Place in line of workloads whose queue takes turns, waiting and running alike; lower is earlier."""
         self.giving_turns: dict[int, list[int]] = {}
@@ -161,8 +164,12 @@ class World:
         draft = self.drafts.get(row)
         return draft is None or not (draft.evicted or draft.additions or draft.kept)
 
-    def turns_to_take(self, row: int) -> int:
-        """How many running workloads of its queue stand behind it and give their turn."""
+    def turns_to_take(self, row: int, *, look: bool = True) -> int:
+        """How many running workloads of its queue stand behind it and give their turn. Without `look`: 0 as long as
+        nobody has asked."""
+        if look and self.find_standing is not None:
+            find, self.find_standing = self.find_standing, None
+            find()
         place = self.standing.get(row)
         giving = self.giving_turns.get(int(self.columns.queue[row]), [])
         return len(giving) - bisect_right(giving, place) if place is not None else 0
