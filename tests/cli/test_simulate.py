@@ -133,8 +133,8 @@ def test_what_there_is_can_be_listed() -> None:
 
 def test_an_interrupted_sweep_goes_on_where_it_was(tmp_path: Path) -> None:
     seeds = [word for seed in range(1, 4) for word in ("--seed", str(seed))]
-    command = ("simulate", "synthetic:jobs=60,gpus=16", *seeds, "--policy", "native", "--policy", "default")
-    ran = on_terminal(*command, "--keep", tmp_path, interrupt_at="1/6")
+    command = ("simulate", "synthetic:jobs=50,gpus=16", *seeds, "--policy", "native", "--policy", "default")
+    ran = on_terminal(*command, "--keep", tmp_path, interrupt_at="1/6")  # of the runs; those of jobs end in /50
     assert ran.code == 130
     said = re.search(r"Stopped: (\d) of 6 runs are done and kept in .*the same command goes on", ran.out, re.DOTALL)
     assert said is not None, ran.out[-500:]
