@@ -4,9 +4,10 @@
     shares      what each queue is due                                     shares.py
     replace     lost replicas of running gangs                             growing.py
     allocate    turn by turn: idle room, taking back, moving, reserving    allocating.py
-    grow        elastic work into what is left                             growing.py
+    size        elastic work that can be stopped gets its sizes together   sizing.py
+    grow        other elastic work into what is left                       growing.py
 
-Replace, allocate and grow are repeated until a pass changes nothing. The world they leave is the world the next cycle
+Replace, allocate, size and grow are repeated until a pass changes nothing. The world they leave is the world the next cycle
 starts from, so deciding again with nothing new gives an empty plan.
 
 A start can be taken back by whoever has a better right to its room. Where others were stopped in between, they may have
@@ -25,6 +26,7 @@ from optimus.decide.policies.policy import Policy
 from optimus.decide.quotas import Known, standing_refusal, waited_too_long
 from optimus.decide.releasing import drop_holds, keep_promises, ran_too_long, release
 from optimus.decide.shares import Shares, compute_shares
+from optimus.decide.sizing import Sizer
 from optimus.decide.taking import Taker
 from optimus.decide.world import World
 from optimus.model.plans import Budget, Condition, Plan, QueueShare, Wait
@@ -60,6 +62,8 @@ def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
     taker = Taker(world, shares, hopefuls)
     allocator = Allocator(world, shares, taker)
     grower = Grower(world, shares, taker)
+    sizer = Sizer(world, taker)
+    allocator.is_served, grower.is_sized = sizer.will_serve, sizer.is_sized
     for number in range(world.budget.passes):
         before = world.script.version
         if number:  # what was done may have changed what everybody is due, as the next cycle will see it
@@ -68,9 +72,12 @@ def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
         grower.mend_sizes()
         hopefuls += _waiting_again(world, refusals)
         in_line = [row for row in hopefuls if world.waits(row) and (number or row not in behind)]
-        allocator.run(line_up(world, shares, in_line))
+        lines = line_up(world, shares, in_line)
+        sizer.new_pass()
+        allocator.run(lines)
         if not final and not world.regretted <= behind:
             return None
+        sizer.run(row for line in lines.values() for row in line)
         grower.run()
         taker.fulfil_promises()
         if world.script.version == before and (number or not behind):

@@ -47,6 +47,8 @@ class Grower:
         self.taker = taker
         self._grown: dict[int, None] = {}
         self._steps_left = world.budget.growth_steps
+        self.is_sized: Callable[[int], bool] = lambda _row: False
+        """Whether the size of a workload is chosen elsewhere."""
 
     def replace_lost(self) -> None:
         """Gangs below their minimum get their missing replicas before anything new starts."""
@@ -127,7 +129,7 @@ class Grower:
         world, columns = self.world, self.world.columns
         found = []
         for row in world.table.elastic:
-            if self._gave_way(row):
+            if self._gave_way(row) or self.is_sized(row):
                 continue
             starting = world.is_new(row)
             running = columns.held[row] >= columns.minimum[row] and columns.held[row] > 0 and not columns.promised[row]

@@ -143,6 +143,10 @@ class Taker:
             if free and limits_allow_now(world, queue, whole.pool, amount):
                 world.fulfil(row)
 
+    def give(self, row: int, seating: Seating, *, grows: bool) -> None:
+        """Seats that were found for a workload: it has them at once, or when those that leave have left."""
+        self._promise(row, seating, [], grows=grows)
+
     # -- searching --------------------------------------------------------------------------------------------
 
     def _search(

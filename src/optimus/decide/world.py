@@ -337,6 +337,14 @@ class World:
         self.script.add(Shrink(self.spec(row).id, self._names(row, slots), cause, beneficiary))
         self._recount_fixed(row, fixed)
 
+    def take_back_start(self, row: int) -> None:
+        """A start of this very plan is to have other seats: it is not done."""
+        draft, fixed = self.draft(row), self._fixed_part(row)
+        self._undo(row, draft.additions)
+        draft.start, draft.base = None, 1
+        self.script.departures += 1
+        self._recount_fixed(row, fixed)
+
     def take_back_growth(self, row: int, step: Addition) -> None:
         """A step of growth of this very plan is in the way: it is not done."""
         fixed = self._fixed_part(row)

@@ -60,6 +60,8 @@ class Code(StrEnum):
     TURN_OVER = "TurnOver"
     MOVED = "Moved"
     SHRUNK = "Shrunk"
+    RESIZED = "Resized"
+    REPACKED = "Repacked"
     ODD_SIZE = "OddSize"
     ABOVE_MAXIMUM = "AboveMaximum"
     BELOW_MINIMUM = "BelowMinimum"
@@ -112,6 +114,9 @@ SENTENCES: dict[Code, str] = {
     "checkpoint",
     Code.MOVED: "made room so that {beneficiary} can start; it continues elsewhere",
     Code.SHRUNK: "gave {replicas} above its minimum to {beneficiary}",
+    Code.RESIZED: "goes on with {after} instead of {before} replicas: the elastic work of queue {queue} gets its sizes "
+    "together",
+    Code.REPACKED: "moved with all its replicas, so that others of queue {queue} have whole nodes; it continues elsewhere",
     Code.ODD_SIZE: "gave up {replicas}: their number was not an allowed size",
     Code.ABOVE_MAXIMUM: "gave up {replicas}: its maximum is smaller now",
     Code.BELOW_MINIMUM: "{running} of at least {minimum} replicas left, no replacement in time; restarted as a whole",

@@ -1,0 +1,339 @@
+"""Sizing: elastic work of one queue gets its sizes together, from one exact knapsack.
+
+Growth by steps helps whoever comes first and never gives anything back. Here the GPUs that the elastic work of a queue
+holds, and the idle ones that the queue may have, are divided anew in every cycle: one size for each workload, so that
+the sum of what the sizes are worth (`Policy.sizing`) is largest. Who waits is in it with at least its minimum, so room
+for a newcomer comes from the work that misses it least. A change costs a restart, which the worth of a size counts in.
+
+Only work that can be stopped and continued is sized: one role of whole GPUs without a topology rule, with a checkpoint,
+unattended or preemptible by its own word. All other elastic work grows step by step (`growing`).
+
+A group is what is divided among: one queue, one priority, one pool. Nothing is taken from another group, and nobody is
+pushed below its minimum: rights, turns and preemption are for `taking`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from optimus.decide.arranging import Arranger, Change, Member
+from optimus.decide.knapsack import Choice, choose
+from optimus.decide.lines import gives_turns
+from optimus.decide.placement.seating import Seating, Seats
+from optimus.decide.policies.columns import UNKNOWN, SizeColumns
+from optimus.decide.policies.policy import size_worths
+from optimus.decide.quotas import largest_amount
+from optimus.decide.taking import Taker
+from optimus.decide.victims import HoldingsCache
+from optimus.decide.world import World
+from optimus.model.queues import QueueState
+from optimus.model.reasons import Code, reason
+from optimus.model.speeds import speed_milli
+from optimus.model.workloads import Topology
+from optimus.state.arrays import Ints
+from optimus.state.resources import GPU_COLUMN
+from optimus.state.workload_table import Signature
+
+MOST_HOSTS = 16
+"""Up to so many nodes every whole number of them is a size; above, steps become wider."""
+Group = tuple[int, int, int]
+"""Queue, priority, pool."""
+
+
+class Sizer:
+    def __init__(self, world: World, taker: Taker) -> None:
+        self.world = world
+        self.taker = taker
+        self._before_preempt = taker.cache.before_preempt
+        self._able = self._find_able()
+        self._surplus: dict[Group, int] = {}
+        """GPUs above the minimum that a group could still give to those that wait; by `new_pass`."""
+        self._no_seats: set[int] = set()
+        """Those that wait and for which sizing found no seats: `taking` may."""
+
+    def is_sized(self, row: int) -> bool:
+        """Whether its size is chosen here and not by growth."""
+        return row in self._able
+
+    def new_pass(self) -> None:
+        if not self._able:
+            return
+        self._surplus.clear()
+        for group, members in self._groups(()).items():
+            self._surplus[group] = sum((m.now - m.least) * m.gpus for m in members)
+
+    def will_serve(self, row: int) -> bool:
+        """Whether room for this workload, which found none, is to come from the surplus of its own group."""
+        if row not in self._able or row in self._no_seats:
+            return False
+        group = self._group_of(row)
+        member = self._member(row, group[2], now=0, runs=False) if group is not None else None
+        if group is None or member is None or self._surplus.get(group, 0) < member.least * member.gpus:
+            return False
+        self._surplus[group] -= member.least * member.gpus
+        return True
+
+    def run(self, in_line: Iterable[int]) -> None:
+        """Choose the sizes of every group. `in_line`: those that may start, in the order of their lines."""
+        if not self._able:
+            return
+        waiting = [row for row in in_line if row in self._able and self.world.waits(row)]
+        groups = self._groups(waiting)
+        queue_names = self.world.tree.queues
+        for group in sorted(groups, key=lambda g: (-g[1], queue_names[g[0]].name, g[2])):
+            self._size(group, groups[group])
+
+    # -- who ----------------------------------------------------------------------------------------------------
+
+    def _find_able(self) -> set[int]:
+        world = self.world
+        if world.policy.sizing is None:
+            return set()
+        kinds: dict[int, bool] = {}
+        found = set()
+        for row in world.table.elastic:
+            signature = int(world.columns.signature[row])
+            if signature not in kinds:
+                kinds[signature] = _is_plain(world.signature(row))
+            if kinds[signature] and gives_turns(world.spec(row)) and self._is_open(int(world.columns.queue[row])):
+                found.add(row)
+        return found
+
+    def _is_open(self, queue: int) -> bool:
+        tree = self.world.tree
+        return queue >= 0 and all(tree.queues[q].state is QueueState.OPEN for q in tree.paths[queue])
+
+    def _groups(self, waiting: Iterable[int]) -> dict[Group, list[Member]]:
+        """Those whose size may change, by group; those that wait come last, in line."""
+        world = self.world
+        found: dict[Group, list[Member]] = {}
+        for row in sorted(self._able, key=lambda r: world.spec(r).id):
+            fresh = self._is_fresh(row)
+            if fresh or self._may_change(row):
+                group = self._group_of(row)
+                count = sum(len(ordinals) for ordinals in world.present(row).values())
+                member = self._member(row, group[2], now=count, runs=not fresh) if group is not None else None
+                if group is not None and member is not None:
+                    found.setdefault(group, []).append(member)
+        for row in waiting:
+            group = self._group_of(row)
+            member = self._member(row, group[2], now=0, runs=False) if group is not None else None
+            if group is not None and member is not None and row not in self._no_seats:
+                found.setdefault(group, []).append(member)
+        return found
+
+    def _group_of(self, row: int) -> Group | None:
+        columns, draft = self.world.columns, self.world.drafts.get(row)
+        pool: int | None = int(columns.pool[row])
+        if draft is not None and draft.pool is not None:
+            pool = draft.pool
+        elif columns.held[row] <= 0:
+            pool = self.world.ask(row).home()
+        if pool is None or pool < 0:
+            return None
+        return int(columns.queue[row]), int(columns.priority[row]), pool
+
+    def _is_fresh(self, row: int) -> bool:
+        """Started by this very plan, in room that is free: any size costs the same restart, none."""
+        world = self.world
+        if not world.is_new(row) or world.slots_of(row):
+            return False
+        return not any(addition.promised for addition in world.additions_of(row))
+
+    def _may_change(self, row: int) -> bool:
+        """It runs as a whole, nothing of it is on its way, and its last change is long enough ago."""
+        world, columns = self.world, self.world.columns
+        started, resized = int(columns.started[row]), int(columns.resized[row])
+        if row in world.drafts or started < 0 or columns.suspended[row] or not columns.alive[row]:
+            return False
+        if columns.running[row] != columns.held[row] or columns.promised[row] or world.table.leaving[row]:
+            return False
+        if columns.lost_since[row] >= 0 or columns.held[row] < columns.minimum[row]:
+            return False
+        if world.now_ms - started < self._before_preempt[columns.queue[row]]:
+            return False
+        if resized >= 0 and world.now_ms - resized < world.settings.resize_interval_ms:
+            return False
+        view = world.boards[int(columns.pool[row])].view
+        slots = world.slots_of(row)
+        return world.strays.isdisjoint(slots) and all(
+            view.usable[world.node_index[world.slots.node[slot]]] for slot in slots
+        )
+
+    def _member(self, row: int, pool: int, *, now: int, runs: bool) -> Member | None:
+        ask = self.world.ask(row)
+        shape = ask.shape(pool, 0)
+        if not shape.whole:
+            return None
+        least = ask.signature.minimum_count
+        return Member(row, ask, shape, least, now, runs) if now == 0 or now >= least else None
+
+    # -- how many -----------------------------------------------------------------------------------------------
+
+    def _size(self, group: Group, members: list[Member]) -> None:
+        world = self.world
+        queue, _, pool = group
+        headroom = (world.tree.limit[world.tree.paths[queue], pool] - world.used_coming[world.tree.paths[queue], pool])
+        arranger = Arranger(world, pool, members, headroom)
+        held = sum(member.now * member.gpus for member in members)
+        idle = min(max(arranger.idle(m.shape) * m.gpus for m in members), max(int(headroom[:, GPU_COLUMN].min()), 0) // 1000)
+        capacity = held + idle
+        needed = sum(member.least * member.gpus for member in members if member.now)
+        chosen = []
+        for member in members:
+            if not member.now:
+                needed += member.least * member.gpus
+                if needed > capacity:
+                    needed -= member.least * member.gpus
+                    continue
+            chosen.append(member)
+        for member in chosen:
+            member.sizes = self._sizes(member, arranger.per_host(member.shape))
+        targets = self._targets(group, chosen, capacity)
+        if targets is None or all(targets[member.row] == member.now for member in chosen):
+            return
+        left_out = [member for member in members if member not in chosen]
+        arranger.settle(targets | {member.row: 0 for member in left_out})
+        self._act(group, arranger)
+        self._no_seats |= {m.row for m in chosen if not m.now and m.row not in arranger.changes}
+
+    def _sizes(self, member: Member, per_host: int) -> tuple[int, ...]:
+        """In replicas, the present size first: what divides a node, whole nodes, and what its owner lists. Not more than
+        double of what it has run with or was measured at: beyond that its speed is a guess."""
+        world = self.world
+        role, spec = member.ask.signature.chains[0].role, world.spec(member.row)
+        most = min(role.max, max(len(self._speeds(member.row)), 2 * member.now if member.runs else 0, member.least))
+        allowed = largest_amount(world, member.row)
+        if allowed is not None:
+            most = min(most, allowed // (member.gpus * 1000))
+        sizes = [k for k in role.sizes if k <= most] if role.sizes else _tidy(role.min, most, per_host)
+        del spec
+        first = member.now or member.least
+        return (first, *(k for k in sizes if k != first and k >= member.least))
+
+    def _targets(self, group: Group, members: list[Member], capacity: int) -> dict[int, int] | None:
+        if not members:
+            return None
+        cases = [(member, size) for member in members for size in member.sizes]
+        keys, condition = size_worths(self.world.policy, self._columns(cases))
+        if condition is not None and condition not in self.world.conditions:
+            self.world.conditions.append(condition)
+        worths = keys.tolist()
+        choices, at = [], 0
+        for member in members:
+            count = len(member.sizes)
+            choices.append(Choice(tuple(k * member.gpus for k in member.sizes), tuple(worths[at : at + count])))
+            at += count
+        numbers = choose(choices, capacity)
+        if numbers is None:
+            return None
+        return {member.row: member.sizes[number] for member, number in zip(members, numbers, strict=True)}
+
+    def _columns(self, cases: list[tuple[Member, int]]) -> SizeColumns:
+        world, columns, now_ms = self.world, self.world.columns, self.world.now_ms
+        facts: dict[int, tuple[int, ...]] = {}
+        for member, _ in cases:
+            row = member.row
+            if row not in facts:
+                speed = world.table.speed_now(row)
+                passed = max(now_ms - int(columns.counted_at[row]), 0) if columns.running[row] else 0
+                worked = (int(columns.worked[row]) + speed * passed) // 1000
+                age = max(now_ms - int(columns.submitted[row]), 0)
+                running = member.now if member.runs else 0
+                facts[row] = (
+                    running,
+                    speed_milli(running, self._speeds(row)),
+                    worked,
+                    self._left_ms(row, worked),
+                    age,
+                    int(columns.restarts[row] + columns.resizes[row]),
+                    world.spec(row).restart_cost_ms,
+                )
+        table = np.array([facts[member.row] for member, _ in cases], dtype=np.int64).T
+        sizes = np.array([size for _, size in cases], dtype=np.int64)
+        return SizeColumns(
+            replicas=sizes,
+            size_milli=sizes * np.array([member.gpus * 1000 for member, _ in cases], dtype=np.int64),
+            speed_milli=np.array([speed_milli(k, self._speeds(m.row)) for m, k in cases], dtype=np.int64),
+            now_replicas=table[0],
+            now_speed_milli=table[1],
+            worked_ms=table[2],
+            left_ms=table[3],
+            age_ms=table[4],
+            restarts=table[5],
+            restart_cost_ms=table[6],
+        )
+
+    def _speeds(self, row: int) -> tuple[int, ...]:
+        return self.world.spec(row).speedup_percent
+
+    def _left_ms(self, row: int, worked_ms: int) -> int:
+        """Of its work, by the mean of its family among work that took longer; a quarter of what was done once it has
+        outlived them all."""
+        family = self.world.spec(row).family
+        times = self.world.snapshot.history.work_by_family.get(family) if family else None
+        if times is None:
+            return UNKNOWN
+        mean = times.mean_beyond_ms(worked_ms)
+        return mean - worked_ms if mean is not None else worked_ms // 4
+
+    # -- doing it -----------------------------------------------------------------------------------------------
+
+    def _act(self, group: Group, arranger: Arranger) -> None:
+        """First everybody gives, then everybody takes: the ledgers are never overdrawn in between."""
+        world = self.world
+        changes = list(arranger.changes.values())
+        for change in changes:
+            member, row = change.member, change.member.row
+            if not member.now:
+                continue
+            cause = self._cause(group, change)
+            if change.dropped:
+                world.shrink(row, list(change.dropped), cause)
+            elif change.anew and member.runs:
+                world.evict(row, cause, if_not_moved=cause)
+            elif change.anew:
+                world.take_back_start(row)
+        for change in changes:
+            if change.seating is not None:
+                self._seat(change, change.seating)
+
+    def _seat(self, change: Change, seating: Seating) -> None:
+        world, member = self.world, change.member
+        if member.runs and change.anew:
+            grace = world.spec(member.row).grace_ms
+            until = world.now_ms + grace + world.settings.hold_ms
+            names = {world.spec(member.row).id, *world.leaving_from(seating.pool, seating.nodes())}
+            world.promise(member.row, seating, until, sorted(names))
+        elif member.runs or not (member.now and not change.anew):
+            self.taker.give(member.row, seating, grows=member.runs)
+        else:
+            world.grow(member.row, seating)
+
+    def _cause(self, group: Group, change: Change):  # type: ignore[no-untyped-def]
+        queue = self.world.tree.queues[group[0]].name
+        if change.size == change.member.now:
+            return reason(Code.REPACKED, queue=queue)
+        return reason(Code.RESIZED, before=change.member.now, after=change.size, queue=queue)
+
+
+def _is_plain(signature: Signature) -> bool:
+    """One role of whole GPUs that may go anywhere."""
+    if not signature.plain or signature.workload.gang.topology != Topology():
+        return False
+    role = signature.chains[0].role
+    request = role.request
+    whole = request.gpu_count > 0 and request.gpu_milli >= 1000 and not request.gpu_memory_mib
+    return whole and role.topology == Topology() and not request.accelerators
+
+
+def _tidy(least: int, most: int, per_host: int) -> list[int]:
+    """The minimum, what divides a node, and whole nodes, in ever wider steps."""
+    sizes = {least, *(k for k in range(1, per_host + 1) if per_host % k == 0)}
+    hosts = 1
+    while hosts * per_host <= most:
+        sizes.add(hosts * per_host)
+        hosts += max(1, hosts // MOST_HOSTS)
+    return sorted(k for k in sizes if least <= k <= most)
