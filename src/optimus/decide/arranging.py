@@ -74,7 +74,7 @@ class Arranger:
         self._room = self._board.room_to_promise(FOREVER_MS)
         self._headroom = headroom
         self._empty = self._board.empty()
-        self._per_host: dict[int, int] = {}
+        self._hosts: dict[int, tuple[int, bool]] = {}
         self._places = {member.row: places_of(world, member.row) for member in members}
         self._members = {member.row: member for member in members}
         self.changes: dict[int, Change] = {}
@@ -85,9 +85,19 @@ class Arranger:
 
     def per_host(self, shape: Shape) -> int:
         """The most replicas of the shape that any node could take."""
-        if shape.key not in self._per_host:
-            self._per_host[shape.key] = max(int(self._empty.fits(shape).max(initial=0)), 1)
-        return self._per_host[shape.key]
+        return self._host(shape)[0]
+
+    def grain(self, shape: Shape) -> int:
+        """Replicas by which sizes are counted: a node's, or one where nodes differ and no size is tidier than others."""
+        most, uniform = self._host(shape)
+        return most if uniform else 1
+
+    def _host(self, shape: Shape) -> tuple[int, bool]:
+        if shape.key not in self._hosts:
+            fits = self._empty.fits(shape)
+            most = int(fits.max(initial=0))
+            self._hosts[shape.key] = max(most, 1), bool((fits[fits > 0] == most).all())
+        return self._hosts[shape.key]
 
     def settle(self, targets: dict[int, int]) -> None:
         """Seats for every member whose size changes."""

@@ -48,7 +48,7 @@ class Grower:
         self._grown: dict[int, None] = {}
         self._steps_left = world.budget.growth_steps
         self.is_sized: Callable[[int], bool] = lambda _row: False
-        """Whether the size of a workload is chosen elsewhere."""
+        """Whether idle room is given to a workload elsewhere; here it only takes the surplus of other queues."""
 
     def replace_lost(self) -> None:
         """Gangs below their minimum get their missing replicas before anything new starts."""
@@ -129,7 +129,7 @@ class Grower:
         world, columns = self.world, self.world.columns
         found = []
         for row in world.table.elastic:
-            if self._gave_way(row) or self.is_sized(row):
+            if self._gave_way(row) or (self.is_sized(row) and row in world.drafts):
                 continue
             starting = world.is_new(row)
             running = columns.held[row] >= columns.minimum[row] and columns.held[row] > 0 and not columns.promised[row]
@@ -248,6 +248,8 @@ class Grower:
         board = world.boards[pool]
         room = board.starting if replacing else board.starting_beside(end_ms(world, row))
         within, near, devices = self._bounds(row, step, pool)
+        if not replacing and self.is_sized(row):
+            return self.taker.take_surplus(row, pool, step, amount, within)
         seating = lawful_seats(world, row, room, step, grows=True, within=within, near=near, devices=devices)
         if isinstance(seating, Reason):
             return False

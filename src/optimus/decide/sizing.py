@@ -190,7 +190,7 @@ class Sizer:
                     continue
             chosen.append(member)
         for member in chosen:
-            member.sizes = self._sizes(member, arranger.per_host(member.shape))
+            member.sizes = self._sizes(member, arranger.grain(member.shape))
         targets = self._targets(group, chosen, capacity)
         if targets is None or all(targets[member.row] == member.now for member in chosen):
             return
@@ -199,17 +199,17 @@ class Sizer:
         self._act(group, arranger)
         self._no_seats |= {m.row for m in chosen if not m.now and m.row not in arranger.changes}
 
-    def _sizes(self, member: Member, per_host: int) -> tuple[int, ...]:
-        """In replicas, the present size first: what divides a node, whole nodes, and what its owner lists. Not more than
-        double of what it has run with or was measured at: beyond that its speed is a guess."""
+    def _sizes(self, member: Member, grain: int) -> tuple[int, ...]:
+        """In replicas, the present size first: what divides a node, whole nodes, or what its owner lists. Work that is
+        measured goes no further than that, and than double of what it runs with: beyond, its speed is a guess."""
         world = self.world
-        role, spec = member.ask.signature.chains[0].role, world.spec(member.row)
-        most = min(role.max, max(len(self._speeds(member.row)), 2 * member.now if member.runs else 0, member.least))
+        role, measured = member.ask.signature.chains[0].role, len(self._speeds(member.row))
+        most = max(measured, 2 * member.now * member.runs, member.least) if measured else role.max
+        most = min(most, role.max)
         allowed = largest_amount(world, member.row)
         if allowed is not None:
             most = min(most, allowed // (member.gpus * 1000))
-        sizes = [k for k in role.sizes if k <= most] if role.sizes else _tidy(role.min, most, per_host)
-        del spec
+        sizes = [k for k in role.sizes if k <= most] if role.sizes else _tidy(role.min, most, grain)
         first = member.now or member.least
         return (first, *(k for k in sizes if k != first and k >= member.least))
 
@@ -267,7 +267,11 @@ class Sizer:
         )
 
     def _speeds(self, row: int) -> tuple[int, ...]:
-        return self.world.spec(row).speedup_percent
+        """Its own, as measured so far; its family's as long as it knows no more than one size itself."""
+        spec = self.world.spec(row)
+        if len(spec.speedup_percent) > 1 or not spec.family:
+            return spec.speedup_percent
+        return self.world.snapshot.history.speeds_by_family.get(spec.family, spec.speedup_percent)
 
     def _left_ms(self, row: int, worked_ms: int) -> int:
         """Of its work, by the mean of its family among work that took longer; a quarter of what was done once it has
