@@ -10,7 +10,7 @@ coming room; `sizing` turns the result into actions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +22,10 @@ from optimus.decide.placement.seating import Seating
 from optimus.decide.placement.shapes import Shape
 from optimus.decide.world import World
 from optimus.model.gangs import Cell, Part
+from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.workloads import Topology
 from optimus.state.arrays import Bools, Ints
+from optimus.state.resources import GPU_COLUMN
 
 NODES_TRIED = 8
 """Nodes that are looked at to gather devices for work smaller than a node."""
@@ -66,7 +68,7 @@ class Change:
 
 
 class Arranger:
-    def __init__(self, world: World, pool: int, members: Iterable[Member], headroom: Ints) -> None:
+    def __init__(self, world: World, pool: int, members: Sequence[Member], headroom: Ints) -> None:
         """`headroom`: [queue above, resource] what limits still allow; changes with what is arranged."""
         self._world = world
         self._pool = pool
@@ -79,16 +81,17 @@ class Arranger:
         self._members = {member.row: member for member in members}
         self.changes: dict[int, Change] = {}
 
-    def idle(self, shape: Shape) -> int:
-        """Replicas of the shape that would fit beside everybody."""
-        return int(self._room.fits(shape).sum())
+    def idle(self, member: Member) -> int:
+        """GPUs on which replicas of the member would fit beside everybody, as far as limits allow."""
+        allowed = max(int(self._headroom[:, GPU_COLUMN].min()), 0) // WHOLE_DEVICE_MILLI
+        return min(int(self._room.fits(member.shape).sum()) * member.gpus, allowed)
 
     def per_host(self, shape: Shape) -> int:
         """The most replicas of the shape that any node could take."""
         return self._host(shape)[0]
 
     def grain(self, shape: Shape) -> int:
-        """Replicas by which sizes are counted: a node's, or one where nodes differ and no size is tidier than others."""
+        """Replicas by which sizes are counted: a node's, or one where nodes differ and no size is tidier."""
         most, uniform = self._host(shape)
         return most if uniform else 1
 
@@ -99,9 +102,11 @@ class Arranger:
             self._hosts[shape.key] = max(most, 1), bool((fits[fits > 0] == most).all())
         return self._hosts[shape.key]
 
-    def settle(self, targets: dict[int, int]) -> None:
-        """Seats for every member whose size changes."""
-        self._targets = targets
+    def settle(self, targets: dict[int, int]) -> list[tuple[Member, int]]:
+        """Seats for every member whose size changes. Returned are those that find none for theirs, with the largest
+        size for which they do; members without a target stay as they are."""
+        self._targets = targets = {row: member.now for row, member in self._members.items()} | targets
+        missed = []
         members = sorted(self._members.values(), key=lambda m: self._world.spec(m.row).id)
         for member in members:
             if member.runs and targets[member.row] < member.now:
@@ -109,8 +114,10 @@ class Arranger:
         gaining = [m for m in members if targets[m.row] > m.now]
         for member in sorted(gaining, key=lambda m: -targets[m.row] * m.gpus):
             able = [k for k in sorted(member.sizes, reverse=True) if member.now < k <= targets[member.row]]
-            if not any(self._enlarge(member, size) for size in able):
-                targets[member.row] = member.now
+            found = next((size for size in able if self._enlarge(member, size)), member.now)
+            if found != targets[member.row]:
+                missed.append((member, found))
+        return missed
 
     def _shrink(self, member: Member, size: int) -> None:
         world = self._world

@@ -7,8 +7,8 @@
     size        elastic work that can be stopped gets its sizes together   sizing.py
     grow        other elastic work into what is left                       growing.py
 
-Replace, allocate, size and grow are repeated until a pass changes nothing. The world they leave is the world the next cycle
-starts from, so deciding again with nothing new gives an empty plan.
+Replace, allocate, size and grow are repeated until a pass changes nothing. The world they leave is the world the next
+cycle starts from, so deciding again with nothing new gives an empty plan.
 
 A start can be taken back by whoever has a better right to its room. Where others were stopped in between, they may have
 been stopped for nothing: the plan is made again, and that workload has its turn behind everybody else.
@@ -62,12 +62,12 @@ def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
     taker = Taker(world, shares, hopefuls)
     allocator = Allocator(world, shares, taker)
     grower = Grower(world, shares, taker)
-    sizer = Sizer(world, taker)
+    sizer = Sizer(world, shares, taker)
     allocator.is_served, grower.is_sized = sizer.will_serve, sizer.is_sized
     for number in range(world.budget.passes):
         before = world.script.version
         if number:  # what was done may have changed what everybody is due, as the next cycle will see it
-            taker.shares = allocator.shares = grower.shares = compute_shares(world)
+            taker.shares = allocator.shares = grower.shares = sizer.shares = compute_shares(world)
         grower.replace_lost()
         grower.mend_sizes()
         hopefuls += _waiting_again(world, refusals)

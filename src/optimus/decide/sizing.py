@@ -21,30 +21,34 @@ import numpy as np
 from optimus.decide.arranging import Arranger, Change, Member
 from optimus.decide.knapsack import Choice, choose
 from optimus.decide.lines import gives_turns
-from optimus.decide.placement.seating import Seating, Seats
+from optimus.decide.placement.seating import Seating
 from optimus.decide.policies.columns import UNKNOWN, SizeColumns
 from optimus.decide.policies.policy import size_worths
 from optimus.decide.quotas import largest_amount
+from optimus.decide.shares import Shares
 from optimus.decide.taking import Taker
-from optimus.decide.victims import HoldingsCache
+from optimus.decide.turns import divide
+from optimus.decide.victims import TURN_RESTARTS
 from optimus.decide.world import World
 from optimus.model.queues import QueueState
-from optimus.model.reasons import Code, reason
+from optimus.model.reasons import Code, Reason, reason
 from optimus.model.speeds import speed_milli
 from optimus.model.workloads import Topology
-from optimus.state.arrays import Ints
-from optimus.state.resources import GPU_COLUMN
 from optimus.state.workload_table import Signature
 
 MOST_HOSTS = 16
 """Up to so many nodes every whole number of them is a size; above, steps become wider."""
+TRIALS = 8
+"""How often a group is chosen anew because there were no seats for a size."""
+EVERYTHING = 1 << 40
 Group = tuple[int, int, int]
 """Queue, priority, pool."""
 
 
 class Sizer:
-    def __init__(self, world: World, taker: Taker) -> None:
+    def __init__(self, world: World, shares: Shares, taker: Taker) -> None:
         self.world = world
+        self.shares = shares
         self.taker = taker
         self._before_preempt = taker.cache.before_preempt
         self._able = self._find_able()
@@ -52,6 +56,7 @@ class Sizer:
         """GPUs above the minimum that a group could still give to those that wait; by `new_pass`."""
         self._no_seats: set[int] = set()
         """Those that wait and for which sizing found no seats: `taking` may."""
+        self._family_speeds: dict[str, tuple[int, ...]] | None = None
 
     def is_sized(self, row: int) -> bool:
         """Whether its size is chosen here and not by growth."""
@@ -81,9 +86,11 @@ class Sizer:
             return
         waiting = [row for row in in_line if row in self._able and self.world.waits(row)]
         groups = self._groups(waiting)
-        queue_names = self.world.tree.queues
-        for group in sorted(groups, key=lambda g: (-g[1], queue_names[g[0]].name, g[2])):
-            self._size(group, groups[group])
+        queues = self.world.tree.queues
+        portions = self._portions(groups)
+        for group in sorted(groups, key=lambda g: (-g[1], queues[g[0]].name, g[2])):
+            at = (group[0], group[2])
+            portions[at] -= self._size(group, groups[group], portions[at])
 
     # -- who ----------------------------------------------------------------------------------------------------
 
@@ -154,7 +161,8 @@ class Sizer:
             return False
         if world.now_ms - started < self._before_preempt[columns.queue[row]]:
             return False
-        if resized >= 0 and world.now_ms - resized < world.settings.resize_interval_ms:
+        least = max(world.settings.sizing_interval_ms, world.spec(row).restart_cost_ms * TURN_RESTARTS)
+        if world.now_ms - max(started, resized) < least:
             return False
         view = world.boards[int(columns.pool[row])].view
         slots = world.slots_of(row)
@@ -170,34 +178,69 @@ class Sizer:
         least = ask.signature.minimum_count
         return Member(row, ask, shape, least, now, runs) if now == 0 or now >= least else None
 
+    def _portions(self, groups: dict[Group, list[Member]]) -> dict[tuple[int, int], int]:
+        """(queue, pool) -> idle GPUs that its groups may take. Where several queues want them they take turns, a node
+        at a time, as queues do whose work starts."""
+        found: dict[tuple[int, int], int] = {}
+        for pool in {group[2] for group in groups}:
+            here = {group: members for group, members in groups.items() if group[2] == pool}
+            if len({queue for queue, _, _ in here}) == 1:
+                found.update({(group[0], pool): EVERYTHING for group in here})
+                continue
+            wants: dict[int, int] = {}
+            idle, step = 0, 1
+            for group, members in here.items():
+                arranger = self._arranger(group, members)
+                idle = max(idle, *(arranger.idle(member) for member in members))
+                step = max(step, *(arranger.per_host(member.shape) * member.gpus for member in members))
+                most = sum((member.ask.signature.capacity[0] - member.now) * member.gpus for member in members)
+                wants[group[0]] = wants.get(group[0], 0) + most
+            for queue, gpus in divide(self.world, self.shares.lending, pool, wants, idle, step).items():
+                found[queue, pool] = gpus
+        return found
+
     # -- how many -----------------------------------------------------------------------------------------------
 
-    def _size(self, group: Group, members: list[Member]) -> None:
-        world = self.world
-        queue, _, pool = group
-        headroom = (world.tree.limit[world.tree.paths[queue], pool] - world.used_coming[world.tree.paths[queue], pool])
-        arranger = Arranger(world, pool, members, headroom)
-        held = sum(member.now * member.gpus for member in members)
-        idle = min(max(arranger.idle(m.shape) * m.gpus for m in members), max(int(headroom[:, GPU_COLUMN].min()), 0) // 1000)
-        capacity = held + idle
+    def _size(self, group: Group, members: list[Member], portion: int) -> int:
+        """Choose and arrange. Sizes for which there are no seats are struck out, and it is chosen again: nobody gives
+        anything up for nothing. `portion`: idle GPUs that the queue may have; returned is what it took of them."""
+        for _ in range(TRIALS):
+            arranger = self._arranger(group, members)
+            chosen, capacity = self._admit(arranger, members, portion)
+            targets = self._targets(chosen, capacity)
+            if targets is None or all(targets[member.row] == member.now for member in chosen):
+                return 0
+            missed = arranger.settle(targets)
+            if not missed:
+                self._act(group, arranger)
+                return max(sum((targets[m.row] - m.now) * m.gpus for m in chosen), 0)
+            for member, size in missed:
+                member.sizes = tuple(k for k in member.sizes if k <= size)
+                if not member.sizes:
+                    self._no_seats.add(member.row)
+            members = [member for member in members if member.row not in self._no_seats]
+        return 0
+
+    def _arranger(self, group: Group, members: list[Member]) -> Arranger:
+        world, path = self.world, self.world.tree.paths[group[0]]
+        headroom = world.tree.limit[path, group[2]] - world.used_coming[path, group[2]]
+        return Arranger(world, group[2], members, headroom)
+
+    def _admit(self, arranger: Arranger, members: list[Member], portion: int) -> tuple[list[Member], int]:
+        """Those whose minimums there is room for, first in line first; and the GPUs to divide among them."""
+        idle = max((arranger.idle(member) for member in members), default=0)
+        capacity = sum(member.now * member.gpus for member in members) + min(idle, portion)
         needed = sum(member.least * member.gpus for member in members if member.now)
-        chosen = []
+        admitted = []
         for member in members:
             if not member.now:
-                needed += member.least * member.gpus
-                if needed > capacity:
-                    needed -= member.least * member.gpus
+                if needed + member.least * member.gpus > capacity:
                     continue
-            chosen.append(member)
-        for member in chosen:
-            member.sizes = self._sizes(member, arranger.grain(member.shape))
-        targets = self._targets(group, chosen, capacity)
-        if targets is None or all(targets[member.row] == member.now for member in chosen):
-            return
-        left_out = [member for member in members if member not in chosen]
-        arranger.settle(targets | {member.row: 0 for member in left_out})
-        self._act(group, arranger)
-        self._no_seats |= {m.row for m in chosen if not m.now and m.row not in arranger.changes}
+                needed += member.least * member.gpus
+            if not member.sizes:
+                member.sizes = self._sizes(member, arranger.grain(member.shape))
+            admitted.append(member)
+        return admitted, capacity
 
     def _sizes(self, member: Member, grain: int) -> tuple[int, ...]:
         """In replicas, the present size first: what divides a node, whole nodes, or what its owner lists. Work that is
@@ -213,7 +256,7 @@ class Sizer:
         first = member.now or member.least
         return (first, *(k for k in sizes if k != first and k >= member.least))
 
-    def _targets(self, group: Group, members: list[Member], capacity: int) -> dict[int, int] | None:
+    def _targets(self, members: list[Member], capacity: int) -> dict[int, int] | None:
         if not members:
             return None
         cases = [(member, size) for member in members for size in member.sizes]
@@ -271,7 +314,12 @@ class Sizer:
         spec = self.world.spec(row)
         if len(spec.speedup_percent) > 1 or not spec.family:
             return spec.speedup_percent
-        return self.world.snapshot.history.speeds_by_family.get(spec.family, spec.speedup_percent)
+        if self._family_speeds is None:
+            self._family_speeds = dict(self.world.snapshot.history.speeds_by_family)
+            for other in sorted((self.world.spec(r) for r in self._able), key=lambda each: each.id):
+                if len(other.speedup_percent) > max(len(self._family_speeds.get(other.family, ())), 1):
+                    self._family_speeds[other.family] = other.speedup_percent
+        return self._family_speeds.get(spec.family, spec.speedup_percent)
 
     def _left_ms(self, row: int, worked_ms: int) -> int:
         """Of its work, by the mean of its family among work that took longer; a quarter of what was done once it has
@@ -291,32 +339,40 @@ class Sizer:
         changes = list(arranger.changes.values())
         for change in changes:
             member, row = change.member, change.member.row
-            if not member.now:
-                continue
-            cause = self._cause(group, change)
             if change.dropped:
-                world.shrink(row, list(change.dropped), cause)
-            elif change.anew and member.runs:
+                world.shrink(row, list(change.dropped), self._cause(group, change))
+            elif member.runs and change.anew:
+                cause = self._cause(group, change)
                 world.evict(row, cause, if_not_moved=cause)
-            elif change.anew:
-                world.take_back_start(row)
+            elif member.now and not member.runs:
+                self._take_back(change)
         for change in changes:
             if change.seating is not None:
                 self._seat(change, change.seating)
 
-    def _seat(self, change: Change, seating: Seating) -> None:
-        world, member = self.world, change.member
-        if member.runs and change.anew:
-            grace = world.spec(member.row).grace_ms
-            until = world.now_ms + grace + world.settings.hold_ms
-            names = {world.spec(member.row).id, *world.leaving_from(seating.pool, seating.nodes())}
-            world.promise(member.row, seating, until, sorted(names))
-        elif member.runs or not (member.now and not change.anew):
-            self.taker.give(member.row, seating, grows=member.runs)
-        else:
-            world.grow(member.row, seating)
+    def _take_back(self, change: Change) -> None:
+        """A start of this very plan gets other or more seats: it is done anew, with all of them."""
+        row = change.member.row
+        kept = [] if change.anew else [s for addition in self.world.additions_of(row) for s in addition.seating.seats]
+        assert change.seating is not None
+        change.seating = Seating(change.seating.pool, [*kept, *change.seating.seats])
+        self.world.take_back_start(row)
 
-    def _cause(self, group: Group, change: Change):  # type: ignore[no-untyped-def]
+    def _seat(self, change: Change, seating: Seating) -> None:
+        world, member, row = self.world, change.member, change.member.row
+        if member.runs and change.anew:
+            until = world.now_ms + world.spec(row).grace_ms + world.settings.hold_ms
+            names = {world.spec(row).id, *world.leaving_from(seating.pool, seating.nodes())}
+            world.promise(row, seating, until, sorted(names))
+        elif member.runs or not self.taker.is_free_now(row, seating):
+            self.taker.give(row, seating, grows=member.runs)
+        else:
+            least, more = _split(seating, member.least)
+            world.start(row, least)
+            if more.seats:
+                world.grow(row, more)
+
+    def _cause(self, group: Group, change: Change) -> Reason:
         queue = self.world.tree.queues[group[0]].name
         if change.size == change.member.now:
             return reason(Code.REPACKED, queue=queue)
@@ -341,3 +397,9 @@ def _tidy(least: int, most: int, per_host: int) -> list[int]:
         sizes.add(hosts * per_host)
         hosts += max(1, hosts // MOST_HOSTS)
     return sorted(k for k in sizes if least <= k <= most)
+
+
+def _split(seating: Seating, count: int) -> tuple[Seating, Seating]:
+    """The first so many replicas, with which it starts, and the rest, which it could be asked for again."""
+    single = sorted((one for seats in seating.seats for one in seats.split()), key=lambda one: one.ordinals[0])
+    return Seating(seating.pool, single[:count]), Seating(seating.pool, single[count:])

@@ -116,7 +116,7 @@ SENTENCES: dict[Code, str] = {
     Code.SHRUNK: "gave {replicas} above its minimum to {beneficiary}",
     Code.RESIZED: "goes on with {after} instead of {before} replicas: the elastic work of queue {queue} gets its sizes "
     "together",
-    Code.REPACKED: "moved with all its replicas, so that others of queue {queue} have whole nodes; it continues elsewhere",
+    Code.REPACKED: "moved with all its replicas, so that others of queue {queue} get whole nodes; it continues there",
     Code.ODD_SIZE: "gave up {replicas}: their number was not an allowed size",
     Code.ABOVE_MAXIMUM: "gave up {replicas}: its maximum is smaller now",
     Code.BELOW_MINIMUM: "{running} of at least {minimum} replicas left, no replacement in time; restarted as a whole",

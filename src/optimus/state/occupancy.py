@@ -333,5 +333,5 @@ class Occupancy:
         spec = workloads.spec(row)
         if workloads.columns.elapsed[row] > 0:
             run_ms, work_ms = int(workloads.columns.elapsed[row]), int(workloads.columns.worked[row]) // 1000
-            self._state.history.ended(spec.queue, spec.family, run_ms, work_ms)
+            self._state.history.ended(spec.queue, spec.family, run_ms, work_ms, spec.speedup_percent)
         workloads.remove(row)

@@ -207,7 +207,6 @@ class State:
             self._layout_dirty = True  # what it holds counts in another queue from now on
         if row is not None and self.workloads.spec(row).speedup_percent != workload.speedup_percent:
             self.workloads.count_service(row, now_ms)  # until now it went as fast as was known before
-        self.history.measured(workload.family, workload.speedup_percent)
         row = self.workloads.put(workload)
         if before not in (None, workload.gang):
             self.occupancy.gang_changed(row, now_ms)
