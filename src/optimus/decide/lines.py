@@ -63,7 +63,7 @@ def _giving_turns(world: World, waiting: list[int]) -> list[int]:
     queues = {int(columns.queue[row]) for row in waiting}
     runs = (columns.view("started") >= 0) & (columns.view("held") > 0) & (columns.view("alive") > 0)
     rows = np.flatnonzero(runs & np.isin(columns.view("queue"), sorted(queues))).tolist()
-    return [row for row in rows if gives_turns(world.spec(row)) and row not in world.drafts]
+    return [row for row in rows if gives_turns(world.spec(row)) and not world.is_changing(row)]
 
 
 def gives_turns(spec: Workload) -> bool:

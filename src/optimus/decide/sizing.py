@@ -153,9 +153,7 @@ class Sizer:
         """It runs as a whole, nothing of it is on its way, and its last change is long enough ago."""
         world, columns = self.world, self.world.columns
         started, resized = int(columns.started[row]), int(columns.resized[row])
-        if row in world.drafts or started < 0 or columns.suspended[row] or not columns.alive[row]:
-            return False
-        if columns.running[row] != columns.held[row] or columns.promised[row] or world.table.leaving[row]:
+        if started < 0 or columns.suspended[row] or not columns.alive[row] or world.is_changing(row):
             return False
         if columns.lost_since[row] >= 0 or columns.held[row] < columns.minimum[row]:
             return False

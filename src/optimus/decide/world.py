@@ -181,6 +181,12 @@ class World:
             addition.promised for addition in self.additions_of(row)
         )
 
+    def is_changing(self, row: int) -> bool:
+        """Whether this plan does something to running work, or an earlier one did and it is not done yet."""
+        columns = self.columns
+        under_way = columns.running[row] != columns.held[row] or columns.promised[row] > 0
+        return row in self.drafts or bool(under_way) or bool(self.table.leaving[row])
+
     def blocked_ordinals(self, row: int) -> dict[int, set[int]]:
         """Ordinals that may not be used again yet: their old replica is still leaving."""
         found: dict[int, set[int]] = {}
