@@ -155,11 +155,9 @@ class Arranger:
         """More seats beside its own; with the number of nodes it has then."""
         if not member.now:
             return None
-        present = self._world.present(member.row).get(0, set())
-        ordinals = self._free_ordinals(member, present, size - member.now)
         own = {place.node for place in self._places[member.row]}
         near = np.array(sorted(own), dtype=np.int64)
-        seating = self._seat(member, self._room, ordinals, near=near)
+        seating = self._seat(member, self._room, self._ordinals(member, size, stays=True), near=near)
         if seating is None:
             return None
         return len(own | seating.nodes()), Change(member, size, seating=seating)
@@ -216,7 +214,8 @@ class Arranger:
                 price[node] = sum(other.now * other.gpus for other in others)
             for other in others:
                 self._take(room, self._places[other.row], 1)
-        nodes = sorted(price, key=lambda n: (price[n], n))[:needed]
+        own = {place.node for place in self._places[member.row]}
+        nodes = sorted(price, key=lambda n: (price[n], n not in own, n))[:needed]
         if len(nodes) < needed:
             return None
         return nodes, [other for node in nodes if price[node] for other in movers[node]]
@@ -246,14 +245,16 @@ class Arranger:
         own = self._places[member.row]
         for other in moved:
             self._take(self._room, self._places[other.row], -1)
-        self._take(self._room, own, -1)
         within = np.zeros(self._board.view.size, dtype=np.bool_)
         within[nodes] = True
-        seating = self._seat(member, self._room, range(size), within=within)
+        stays = bool(own) and {place.node for place in own} <= set(nodes)
+        if not stays:
+            self._take(self._room, own, -1)
+        seating = self._seat(member, self._room, self._ordinals(member, size, stays=stays), within=within)
         changes: list[Change] = []
         if seating is not None:
             self._take(self._room, seating_places(seating), 1)
-            changes.append(Change(member, size, seating=seating, anew=True))
+            changes.append(Change(member, size, seating=seating, anew=not stays))
             for other in sorted(moved, key=lambda m: -m.now * m.gpus):
                 elsewhere = self._seat(other, self._room, range(other.now))
                 if elsewhere is None or len(elsewhere.nodes()) > 1:
@@ -268,10 +269,13 @@ class Arranger:
 
     # -- inside -----------------------------------------------------------------------------------------------
 
-    def _free_ordinals(self, member: Member, present: set[int], count: int) -> list[int]:
-        blocked = self._world.blocked_ordinals(member.row).get(0, set())
-        most = member.ask.signature.capacity[0]
-        return [o for o in range(most) if o not in present and o not in blocked][:count]
+    def _ordinals(self, member: Member, size: int, *, stays: bool) -> list[int]:
+        """Of the seats that it needs: all, or those beyond what it has."""
+        if not stays:
+            return list(range(size))
+        taken = self._world.present(member.row).get(0, set())
+        taken = taken | self._world.blocked_ordinals(member.row).get(0, set())
+        return [o for o in range(member.ask.signature.capacity[0]) if o not in taken][: size - member.now]
 
     def _seat(
         self,
