@@ -10,7 +10,7 @@ coming room; `sizing` turns the result into actions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,8 +68,16 @@ class Change:
 
 
 class Arranger:
-    def __init__(self, world: World, pool: int, members: Sequence[Member], headroom: Ints) -> None:
-        """`headroom`: [queue above, resource] what limits still allow; changes with what is arranged."""
+    def __init__(
+        self,
+        world: World,
+        pool: int,
+        members: Sequence[Member],
+        headroom: Ints,
+        companions: Callable[[], list[Member]],
+    ) -> None:
+        """`headroom`: [queue above, resource] what limits still allow; changes with what is arranged. `companions`:
+        other work of the group that has one size, and may be moved."""
         self._world = world
         self._pool = pool
         self._board = world.boards[pool]
@@ -79,6 +87,7 @@ class Arranger:
         self._hosts: dict[int, tuple[int, bool]] = {}
         self._places = {member.row: places_of(world, member.row) for member in members}
         self._members = {member.row: member for member in members}
+        self._find_companions: Callable[[], list[Member]] | None = companions
         self.changes: dict[int, Change] = {}
 
     def idle(self, member: Member) -> int:
@@ -113,6 +122,8 @@ class Arranger:
                 self._shrink(member, targets[member.row])
         gaining = [m for m in members if targets[m.row] > m.now]
         for member in sorted(gaining, key=lambda m: -targets[m.row] * m.gpus):
+            if member.row in self.changes:
+                continue  # it was in the way, and has its seats elsewhere
             able = [k for k in sorted(member.sizes, reverse=True) if member.now < k <= targets[member.row]]
             found = next((size for size in able if self._enlarge(member, size)), member.now)
             if found != targets[member.row]:
@@ -127,12 +138,12 @@ class Arranger:
         order = sorted(range(len(slots)), key=lambda i: (-count[nodes[i]], nodes[i], i))
         dropped = tuple(slots[i] for i in sorted(order[size:]))
         self._take(self._room, places_of(world, member.row, list(dropped)), -1)
+        self._places[member.row] = places_of(world, member.row, [slot for slot in slots if slot not in dropped])
         self._allow(member, size - member.now)
         self.changes[member.row] = Change(member, size, dropped)
 
     def _enlarge(self, member: Member, size: int) -> bool:
-        extra = (size - member.now) * member.ask.replica_amount(self._pool, 0)
-        if ((extra > self._headroom) & (extra > 0)).any():
+        if not self._is_allowed(member, size):
             return False
         needed = -(-size // self.per_host(member.shape))
         best = self._beside(member, size)
@@ -186,17 +197,29 @@ class Arranger:
         return any(self._move_and_seat(member, size, *found) for found in sets if found is not None)
 
     def _movers(self, member: Member) -> dict[int, list[Member]]:
-        """By node: members that keep their size and are on this node alone, smallest first."""
+        """By node: members smaller than a node that are on this one alone and can have seats elsewhere, smallest
+        first."""
+        if self._find_companions is not None:
+            for companion in self._find_companions():
+                self._members[companion.row] = companion
+                self._targets[companion.row] = companion.now
+                self._places[companion.row] = places_of(self._world, companion.row)
+            self._find_companions = None
         found: dict[int, list[Member]] = {}
         for other in self._members.values():
             nodes = {place.node for place in self._places[other.row]}
-            if other is member or other.row in self.changes or self._targets[other.row] != other.now or len(nodes) != 1:
+            change = self.changes.get(other.row)
+            if other is member or len(nodes) != 1 or (change is not None and change.seating is not None):
                 continue
-            if other.now < self.per_host(other.shape):
+            if self._targets[other.row] < self.per_host(other.shape):
                 found.setdefault(nodes.pop(), []).append(other)
         for others in found.values():
-            others.sort(key=lambda m: (m.now * m.gpus, self._world.spec(m.row).id))
+            others.sort(key=lambda m: (self._devices(m), self._world.spec(m.row).id))
         return found
+
+    def _devices(self, member: Member) -> int:
+        """That it is to have."""
+        return self._targets[member.row] * member.gpus
 
     def _whole_nodes(
         self, member: Member, room: Room, movers: dict[int, list[Member]], needed: int
@@ -211,7 +234,7 @@ class Arranger:
             for other in others:
                 self._take(room, self._places[other.row], -1)
             if int(room.fits(member.shape)[node]) >= most:
-                price[node] = sum(other.now * other.gpus for other in others)
+                price[node] = sum(self._devices(other) for other in others)
             for other in others:
                 self._take(room, self._places[other.row], 1)
         own = {place.node for place in self._places[member.row]}
@@ -231,7 +254,7 @@ class Arranger:
             for other in movers[node]:
                 if int(room.fits(member.shape)[node]) >= size:
                     break
-                if other.now * other.gpus < size * member.gpus:
+                if self._devices(other) < size * member.gpus:
                     self._take(room, self._places[other.row], -1)
                     moved.append(other)
             if int(room.fits(member.shape)[node]) >= size:
@@ -255,15 +278,19 @@ class Arranger:
         if seating is not None:
             self._take(self._room, seating_places(seating), 1)
             changes.append(Change(member, size, seating=seating, anew=not stays))
-            for other in sorted(moved, key=lambda m: -m.now * m.gpus):
-                elsewhere = self._seat(other, self._room, range(other.now))
+            for other in sorted(moved, key=lambda m: -self._devices(m)):
+                wanted = self._targets[other.row]
+                elsewhere = self._seat(other, self._room, range(wanted)) if self._is_allowed(other, wanted) else None
                 if elsewhere is None or len(elsewhere.nodes()) > 1:
                     break
                 self._take(self._room, seating_places(elsewhere), 1)
-                changes.append(Change(other, other.now, seating=elsewhere, anew=True))
+                changes.append(Change(other, wanted, seating=elsewhere, anew=True))
         if len(changes) <= len(moved):
             self._room = before
             return False
+        for change in changes[1:]:
+            if change.member.row not in self.changes:  # else it was counted when it became smaller
+                self._allow(change.member, change.size - change.member.now)
         self.changes.update((change.member.row, change) for change in changes)
         return True
 
@@ -295,6 +322,10 @@ class Arranger:
             self._take(self._room, self._places[change.member.row], -1)
         self._take(self._room, seating_places(change.seating), 1)
         self.changes[change.member.row] = change
+
+    def _is_allowed(self, member: Member, size: int) -> bool:
+        extra = (size - member.now) * member.ask.replica_amount(self._pool, 0)
+        return not ((extra > self._headroom) & (extra > 0)).any()
 
     def _allow(self, member: Member, replicas: int) -> None:
         self._headroom -= replicas * member.ask.replica_amount(self._pool, 0)

@@ -15,6 +15,7 @@ pushed below its minimum: rights, turns and preemption are for `taking`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 
@@ -51,6 +52,8 @@ class Sizer:
         self.shares = shares
         self.taker = taker
         self._before_preempt = taker.cache.before_preempt
+        self._plain: dict[int, bool] = {}
+        """By signature."""
         self._able = self._find_able()
         self._surplus: dict[Group, int] = {}
         """GPUs above the minimum that a group could still give to those that wait; by `new_pass`."""
@@ -98,19 +101,16 @@ class Sizer:
         world = self.world
         if world.policy.sizing is None:
             return set()
-        kinds: dict[int, bool] = {}
-        found = set()
-        for row in world.table.elastic:
-            signature = int(world.columns.signature[row])
-            if signature not in kinds:
-                kinds[signature] = _is_plain(world.signature(row))
-            if kinds[signature] and gives_turns(world.spec(row)) and self._is_open(int(world.columns.queue[row])):
-                found.add(row)
-        return found
+        return {row for row in world.table.elastic if self._is_able(row)}
 
-    def _is_open(self, queue: int) -> bool:
-        tree = self.world.tree
-        return queue >= 0 and all(tree.queues[q].state is QueueState.OPEN for q in tree.paths[queue])
+    def _is_able(self, row: int) -> bool:
+        world, queue = self.world, int(self.world.columns.queue[row])
+        signature = int(world.columns.signature[row])
+        if signature not in self._plain:
+            self._plain[signature] = _is_plain(world.signature(row))
+        if not self._plain[signature] or queue < 0 or not gives_turns(world.spec(row)):
+            return False
+        return all(world.tree.queues[q].state is QueueState.OPEN for q in world.tree.paths[queue])
 
     def _groups(self, waiting: Iterable[int]) -> dict[Group, list[Member]]:
         """Those whose size may change, by group; those that wait come last, in line."""
@@ -222,7 +222,21 @@ class Sizer:
     def _arranger(self, group: Group, members: list[Member]) -> Arranger:
         world, path = self.world, self.world.tree.paths[group[0]]
         headroom = world.tree.limit[path, group[2]] - world.used_coming[path, group[2]]
-        return Arranger(world, group[2], members, headroom)
+        return Arranger(world, group[2], members, headroom, partial(self._companions, group))
+
+    def _companions(self, group: Group) -> list[Member]:
+        """Running work of the group that has only one size: it can be moved like the others."""
+        world, columns = self.world, self.world.columns
+        alike = (columns.view("queue") == group[0]) & (columns.view("priority") == group[1])
+        alike &= (columns.view("pool") == group[2]) & (columns.view("started") >= 0)
+        found = []
+        for row in np.flatnonzero(alike).tolist():
+            if row in world.table.elastic or not self._is_able(row) or not self._may_change(row):
+                continue
+            member = self._member(row, group[2], now=int(columns.held[row]), runs=True)
+            if member is not None:
+                found.append(member)
+        return sorted(found, key=lambda m: world.spec(m.row).id)
 
     def _admit(self, arranger: Arranger, members: list[Member], portion: int) -> tuple[list[Member], int]:
         """Those whose minimums there is room for, first in line first; and the GPUs to divide among them."""

@@ -55,7 +55,8 @@ def alike(nodes: tuple[Node, ...], devices: int = 4) -> tuple[Node, ...]:
     same = tuple(Device(index=i, model=model, memory_mib=memory) for i in range(devices))
     room = {"cpu_milli": 8000 * devices, "memory_mib": 32_768 * devices}
     return tuple(
-        structs.replace(node, devices=same, foreign=ForeignUsage(), ready=True, cordoned=False, **room) for node in nodes
+        structs.replace(node, devices=same, foreign=ForeignUsage(), ready=True, cordoned=False, **room)
+        for node in nodes
     )
 
 

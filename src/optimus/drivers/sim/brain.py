@@ -97,7 +97,7 @@ class Brain:
 
 
 def _as_submitted(run: Run) -> Workload:
-    """What is told of a job at first. One that measures its own speed begins with one replica, which is as fast as one."""
+    """What is told of a job at first. One that measures its own speed knows it for one replica."""
     workload = workload_of(run.job)
     if run.progress.measures and run.job.most > run.job.least and not workload.speedup_percent:
         return structs.replace(workload, speedup_percent=(100,))
