@@ -130,9 +130,7 @@ def _waiting_again(world: World, refusals: dict[int, Reason]) -> list[int]:
 
 def _plan(world: World, shares: Shares, allocator: Allocator, refusals: dict[int, Reason]) -> Plan:
     waits = {row: why for row, why in allocator.waiting.reasons.items() if world.waits(row)}
-    named = {
-        world.spec(row).id for row in waits
-    }  # who was given room after its turn has no reason and no time any more
+    named = {world.spec(row).id for row in waits}  # without those that were given room after their turn
     reasons = {**refusals, **waits, **_held_back(world)}
     waiting = sorted(((world.spec(row).id, why) for row, why in reasons.items()), key=lambda pair: pair[0])
     conditions = _unique([*world.conditions, *world.scorer.conditions, *_layout_conditions(world)])

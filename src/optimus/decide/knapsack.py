@@ -55,7 +55,7 @@ def _exact(choices: Sequence[Choice], capacity: int) -> list[int]:
             chosen[size:][better] = number
         best = np.maximum(now, _NOTHING)
         taken.append(chosen)
-    left = int(np.argmax(best))
+    left = capacity
     numbers = []
     for choice, chosen in zip(reversed(choices), reversed(taken), strict=True):
         number = int(chosen[left])
