@@ -116,12 +116,12 @@ class Arranger:
         size for which they do; members without a target stay as they are."""
         self._targets = targets = {row: member.now for row, member in self._members.items()} | targets
         missed = []
-        members = sorted(self._members.values(), key=lambda m: self._world.spec(m.row).id)
+        members = list(self._members.values())
         for member in members:
             if member.runs and targets[member.row] < member.now:
                 self._shrink(member, targets[member.row])
         gaining = [m for m in members if targets[m.row] > m.now]
-        for member in sorted(gaining, key=lambda m: -targets[m.row] * m.gpus):
+        for member in sorted(gaining, key=lambda m: (-targets[m.row] * m.gpus, -m.now)):
             if member.row in self.changes:
                 continue  # it was in the way, and has its seats elsewhere
             able = [k for k in sorted(member.sizes, reverse=True) if member.now < k <= targets[member.row]]

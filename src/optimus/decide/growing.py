@@ -129,7 +129,7 @@ class Grower:
         world, columns = self.world, self.world.columns
         found = []
         for row in world.table.elastic:
-            if self._gave_way(row) or (self.is_sized(row) and row in world.drafts):
+            if self._gave_way(row) or (self.is_sized(row) and not self._could_take(row)):
                 continue
             starting = world.is_new(row)
             running = columns.held[row] >= columns.minimum[row] and columns.held[row] > 0 and not columns.promised[row]
@@ -143,6 +143,12 @@ class Grower:
                 continue  # still being started: let it begin first
             found.append(row)
         return found
+
+    def _could_take(self, row: int) -> bool:
+        """Whether there is another queue of which sized work could take surplus; and this plan has not changed it."""
+        tree = self.world.tree
+        siblings = any(len(tree.children[tree.parent[q]]) > 1 for q in tree.paths[int(self.world.columns.queue[row])])
+        return siblings and row not in self.world.drafts
 
     def _pays_back(self, row: int) -> bool:
         """Growing a running workload costs a restart; the time it saves must be worth several."""

@@ -20,6 +20,7 @@ from functools import partial
 import numpy as np
 
 from optimus.decide.arranging import Arranger, Change, Member
+from optimus.decide.durations import elapsed_ms
 from optimus.decide.knapsack import Choice, choose
 from optimus.decide.lines import gives_turns
 from optimus.decide.placement.seating import Seating
@@ -59,6 +60,8 @@ class Sizer:
         """GPUs above the minimum that a group could still give to those that wait; by `new_pass`."""
         self._no_seats: set[int] = set()
         """Those that wait and for which sizing found no seats: `taking` may."""
+        self._changed: set[int] = set()
+        """Those that have their size in this plan."""
         self._family_speeds: dict[str, tuple[int, ...]] | None = None
 
     def is_sized(self, row: int) -> bool:
@@ -89,11 +92,16 @@ class Sizer:
             return
         waiting = [row for row in in_line if row in self._able and self.world.waits(row)]
         groups = self._groups(waiting)
-        queues = self.world.tree.queues
         portions = self._portions(groups)
+        self._size_all(groups, portions)
+        if any(portion < EVERYTHING // 2 for portion in portions.values()):  # what a queue could not use is lent
+            self._size_all(self._groups(()), {})
+
+    def _size_all(self, groups: dict[Group, list[Member]], portions: dict[tuple[int, int], int]) -> None:
+        queues = self.world.tree.queues
         for group in sorted(groups, key=lambda g: (-g[1], queues[g[0]].name, g[2])):
             at = (group[0], group[2])
-            portions[at] -= self._size(group, groups[group], portions[at])
+            portions[at] = portions.get(at, EVERYTHING) - self._size(group, groups[group], portions.get(at, EVERYTHING))
 
     # -- who ----------------------------------------------------------------------------------------------------
 
@@ -116,8 +124,8 @@ class Sizer:
         """Those whose size may change, by group; those that wait come last, in line."""
         world = self.world
         found: dict[Group, list[Member]] = {}
-        for row in sorted(self._able, key=lambda r: world.spec(r).id):
-            fresh = self._is_fresh(row)
+        for row in sorted(self._able, key=lambda r: (int(world.columns.submitted[r]), world.spec(r).id)):
+            fresh = row not in self._changed and self._is_fresh(row)
             if fresh or self._may_change(row):
                 group = self._group_of(row)
                 count = sum(len(ordinals) for ordinals in world.present(row).values())
@@ -186,14 +194,17 @@ class Sizer:
                 found.update({(group[0], pool): EVERYTHING for group in here})
                 continue
             wants: dict[int, int] = {}
+            has: dict[int, int] = {}
             idle, step = 0, 1
             for group, members in here.items():
                 arranger = self._arranger(group, members)
-                idle = max(idle, *(arranger.idle(member) for member in members))
+                reach = max(arranger.idle(member) for member in members)
+                idle = max(idle, reach)
                 step = max(step, *(arranger.per_host(member.shape) * member.gpus for member in members))
                 most = sum((member.ask.signature.capacity[0] - member.now) * member.gpus for member in members)
-                wants[group[0]] = wants.get(group[0], 0) + most
-            for queue, gpus in divide(self.world, self.shares.lending, pool, wants, idle, step).items():
+                wants[group[0]] = wants.get(group[0], 0) + min(most, reach)
+                has[group[0]] = has.get(group[0], 0) + sum(member.now * member.gpus for member in members)
+            for queue, gpus in divide(self.world, self.shares.lending, pool, wants, has, idle, step).items():
                 found[queue, pool] = gpus
         return found
 
@@ -295,7 +306,7 @@ class Sizer:
                 speed = world.table.speed_now(row)
                 passed = max(now_ms - int(columns.counted_at[row]), 0) if columns.running[row] else 0
                 worked = (int(columns.worked[row]) + speed * passed) // 1000
-                age = max(now_ms - int(columns.submitted[row]), 0)
+                age = max(now_ms - int(columns.submitted[row]), elapsed_ms(world, row))
                 running = member.now if member.runs else 0
                 facts[row] = (
                     running,
@@ -349,6 +360,7 @@ class Sizer:
         """First everybody gives, then everybody takes: the ledgers are never overdrawn in between."""
         world = self.world
         changes = list(arranger.changes.values())
+        self._changed.update(arranger.changes)
         for change in changes:
             member, row = change.member, change.member.row
             if change.dropped:

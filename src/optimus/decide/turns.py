@@ -124,8 +124,11 @@ class RoundTurns(Turns):
         self.done(again=True)
 
 
-def divide(world: World, lending: Ints, pool: int, wants: Mapping[int, int], gpus: int, step: int) -> dict[int, int]:
-    """Leaf queue -> how many of these idle GPUs it gets: in turns as above, `step` by `step`, no more than it wants."""
+def divide(
+    world: World, lending: Ints, pool: int, wants: Mapping[int, int], has: Mapping[int, int], gpus: int, step: int
+) -> dict[int, int]:
+    """Leaf queue -> how many of these idle GPUs it gets: in turns as above, no more than it wants, and each time as
+    many as make what it has a multiple of `step`."""
     given = dict.fromkeys(wants, 0)
     added: dict[int, int] = {}
 
@@ -142,7 +145,7 @@ def divide(world: World, lending: Ints, pool: int, wants: Mapping[int, int], gpu
 
     while gpus > 0 and (open_queues := [queue for queue in given if given[queue] < wants[queue]]):
         queue = min(open_queues, key=place)
-        part = min(step, gpus, wants[queue] - given[queue])
+        part = min(step - (has[queue] + given[queue]) % step, gpus, wants[queue] - given[queue])
         given[queue] += part
         gpus -= part
         for above in world.tree.paths[queue].tolist():
