@@ -32,8 +32,8 @@ SIZING = [
     Fault(
         "newcomers-start-before-room-is-left",
         "decide/sizing.py",
-        "        elif member.runs or not self.taker.is_free_now(row, seating):",
-        "        elif member.runs:",
+        "        elif not self.taker.is_free_now(row, seating):",
+        "        elif member.runs and not self.taker.is_free_now(row, seating):",
         "a start only where room is free",
         "sizing/a-newcomer-gets-room-from-work-of-its-queue.yaml",
     ),

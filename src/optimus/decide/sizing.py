@@ -32,6 +32,7 @@ from optimus.decide.taking import Taker
 from optimus.decide.turns import divide
 from optimus.decide.victims import TURN_RESTARTS
 from optimus.decide.world import World
+from optimus.model import gangs
 from optimus.model.queues import QueueState
 from optimus.model.reasons import Code, Reason, reason
 from optimus.model.speeds import speed_milli
@@ -388,13 +389,15 @@ class Sizer:
             until = world.now_ms + world.spec(row).grace_ms + world.settings.hold_ms
             names = {world.spec(row).id, *world.leaving_from(seating.pool, seating.nodes())}
             world.promise(row, seating, until, sorted(names))
-        elif member.runs or not self.taker.is_free_now(row, seating):
+        elif not self.taker.is_free_now(row, seating):
             self.taker.give(row, seating, grows=member.runs)
         else:
-            least, more = _split(seating, member.least)
-            world.start(row, least)
-            if more.seats:
-                world.grow(row, more)
+            steps = _steps(member, seating)
+            if not member.runs:
+                world.start(row, steps.pop(0))
+            for step in steps:
+                world.add_growth(row, step)
+            world.record_growth(row)
 
     def _cause(self, group: Group, change: Change) -> Reason:
         queue = self.world.tree.queues[group[0]].name
@@ -423,7 +426,13 @@ def _tidy(least: int, most: int, per_host: int) -> list[int]:
     return sorted(k for k in sizes if least <= k <= most)
 
 
-def _split(seating: Seating, count: int) -> tuple[Seating, Seating]:
-    """The first so many replicas, with which it starts, and the rest, which it could be asked for again."""
+def _steps(member: Member, seating: Seating) -> list[Seating]:
+    """What it starts with, if it does not run yet, and each step up: each can be asked for again by itself."""
+    role = member.ask.signature.chains[0].role
     single = sorted((one for seats in seating.seats for one in seats.split()), key=lambda one: one.ordinals[0])
-    return Seating(seating.pool, single[:count]), Seating(seating.pool, single[count:])
+    found, count = [], member.now if member.runs else 0
+    while single:
+        size = gangs.next_size(count, role.min, role.max, role.sizes) or count + len(single)
+        found.append(Seating(seating.pool, single[: size - count]))
+        single, count = single[size - count :], size
+    return found

@@ -17,9 +17,9 @@ from optimus.decide.policies.orders import HOUR_MS, MINUTE_MS, bounded
 
 HEAD_START_MS = 10 * MINUTE_MS
 SHORTEST_MS = 2 * MINUTE_MS
-AGING_MS = 5 * HOUR_MS
+AGING_MS = 2 * HOUR_MS
 """Work that was submitted this long ago weighs 1.4 times as much as new work."""
-STAYING = 0.9
+STAYING = 0.88
 """What a size is worth after a change, beside the restart itself: the future may look different soon."""
 
 
@@ -32,11 +32,11 @@ def by_work_done(columns: SizeColumns) -> FloatArray:
 
 
 def default(columns: SizeColumns) -> FloatArray:
-    """Logarithm of the speed, weighed by the square root of (1 + age / 5 h) / work left: what is nearly done gets done.
+    """Logarithm of the speed, weighed by the square root of (1 + age / 2 h) / work left: what is nearly done gets done.
 
     Rule E1 of policies.md with another curve, and with the age, which guards the tail: what is large and has been here
     for long is not always last. Of a family that was never seen, as much is left as was done, and ten minutes. Who
-    waits loses nothing by any size, so the discount is for those that run, and a tenth stronger than Pollux's."""
+    waits loses nothing by any size, so the discount is for those that run, and stronger than Pollux's."""
     known = columns.left_ms != UNKNOWN
     guess = bounded(columns.worked_ms) + HEAD_START_MS
     left = np.where(known, np.maximum(columns.left_ms, SHORTEST_MS), guess)
