@@ -161,14 +161,12 @@ def _held_back(world: World) -> dict[int, Reason]:
 
 
 def _queue_shares(world: World, shares: Shares) -> tuple[QueueShare, ...]:
+    columns = sorted(world.snapshot.resources.columns.items())
+    numbers = np.stack([shares.share, world.used_coming, shares.demand], axis=-1)[:, :, [r for _, r in columns]]
     found = []
-    for q, queue in enumerate(world.tree.queues):
-        for board in world.boards:
-            p = board.view.index
-            for resource, r in sorted(world.snapshot.resources.columns.items()):
-                numbers = (int(shares.share[q, p, r]), int(world.used_coming[q, p, r]), int(shares.demand[q, p, r]))
-                if any(numbers):
-                    found.append(QueueShare(queue.name, board.view.pool.name, resource, *numbers))
+    for q, p, c in np.argwhere(numbers.any(axis=-1)).tolist():
+        queue, pool = world.tree.queues[q].name, world.pool_name(p)
+        found.append(QueueShare(queue, pool, columns[c][0], *numbers[q, p, c].tolist()))
     return tuple(found)
 
 
