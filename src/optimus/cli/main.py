@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from optimus import __version__
-from optimus.cli import listings, replay, scenario, simulate, story
+from optimus.cli import forecast, listings, replay, scenario, simulate, story
 from optimus.cli.showing import example
 
 app = typer.Typer(
@@ -24,6 +24,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(scenario.app, name="scenario")
+app.command(name="forecast", epilog=example("optimus forecast journal --samples 100", "optimus forecast world.yaml"))(
+    forecast.forecast
+)
 app.command(name="policies", epilog=example("optimus policies -o json"))(listings.policies)
 app.command(name="reasons", epilog=example("optimus reasons -o wide"))(listings.reasons)
 app.command(name="replay", epilog=example("optimus replay journal --policy shortest-first"))(replay.replay)
