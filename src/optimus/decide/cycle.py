@@ -73,7 +73,7 @@ def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
             return None
         grower.run()
         taker.fulfil_promises()
-        if world.script.version == before and (number or not behind):
+        if (world.script.version == before and (number or not behind)) or _all_started(world, hopefuls):
             break
     else:
         world.unreached.add("passes")
@@ -82,6 +82,13 @@ def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
         if world.waits(row) and row not in allocator.waiting.reasons:
             refusals[row] = reason(Code.NOT_REACHED)
     return _plan(world, shares, allocator, refusals)
+
+
+def _all_started(world: World, hopefuls: list[int]) -> bool:
+    """Whether another pass would find nothing to do: everybody has started, and nothing leaves, lacks or can grow."""
+    if world.table.elastic or world.table.oversized or world.requeued or (world.columns.view("lost_since") >= 0).any():
+        return False
+    return all(draft.only_starts() for draft in world.drafts.values()) and not any(map(world.waits, hopefuls))
 
 
 def _sort_out(world: World) -> tuple[dict[int, Reason], list[int]]:
