@@ -90,7 +90,7 @@ def demand_policy(name: str, path: Path | None = None) -> None:
         if path is not None:
             fail(f"{path}: its policy cannot be used: {error}; --policy NAME takes another one")
         known = CALLED.get(name.lower())
-        hint = f" What others call {name} is {known} here." if known else ""
+        hint = f". What others call {name} is {known} here" if known else ""
         raise typer.BadParameter(f"{error}{hint}", param_hint="--policy") from None
     if broken and path is None:
         message = f"{name} would fall back to the default in every decision: {broken[0].message}"
