@@ -36,7 +36,7 @@ from optimus.drivers.sim.brain import Brain
 from optimus.drivers.sim.clockwork import Clockwork, News
 from optimus.drivers.sim.forecasting import Asked, Past
 from optimus.drivers.sim.forecasting.arrivals import gathered
-from optimus.drivers.sim.forecasting.forecast import foresee
+from optimus.drivers.sim.forecasting.foreseeing import foresee
 from optimus.drivers.sim.forecasting.judging import coverage, judge, widened
 from optimus.drivers.sim.forecasting.widening import Judged
 from optimus.drivers.sim.jobs import workload_of

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from optimus.drivers.sim.forecasting import Apart, Asked, ForecastError, forecast_apart
 from optimus.drivers.sim.forecasting.apart import NICENESS
-from optimus.drivers.sim.forecasting.forecast import foresee
+from optimus.drivers.sim.forecasting.foreseeing import foresee
 from tests.forecast.worlds import ONE_GPU, present
 
 ENDLESS = 1_000_000

@@ -7,7 +7,7 @@ from msgspec import structs
 from optimus.drivers.sim.brain import Brain
 from optimus.drivers.sim.clockwork import Clockwork, News
 from optimus.drivers.sim.forecasting import Asked, forecast
-from optimus.drivers.sim.forecasting.forecast import foresee
+from optimus.drivers.sim.forecasting.foreseeing import foresee
 from optimus.drivers.sim.present import Present, of_engine
 from optimus.drivers.sim.traces import shaping, synthetic
 from optimus.engine.engine import Engine
@@ -70,7 +70,7 @@ workloads:
   - {name: serve, gpu: 1, class: inference, preemptible: "no", running: {on: n, since: -1h}}
   - {name: train, gpu: 1}
 """
-    found = forecast(present(text), samples=2, horizon_ms=48 * HOUR_MS)
+    found = forecast(present(text), samples=2, horizon_ms=6 * HOUR_MS)
     assert (found["default/train"].p50_ms, found["default/train"].started) == (None, 0)
 
 

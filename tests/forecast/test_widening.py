@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from optimus.drivers.sim.forecasting.forecast import Forecast, Quantiles
+from optimus.drivers.sim.forecasting.foreseeing import Forecast, Quantiles
 from optimus.drivers.sim.forecasting.judging import coverage, judge, widened
-from optimus.drivers.sim.forecasting.widening import SLACK_MS, Judged, Widening, widening
+from optimus.drivers.sim.forecasting.widening import SLACK_MS, Judged, Widening, learn_widening
 
 MINUTE = 60_000
 
@@ -24,37 +24,42 @@ def said(at: int, p50: int, p90: int, started: int | None, seen_until: int = 1 <
 
 
 def test_forecasts_that_were_half_as_long_as_the_truth_are_doubled() -> None:
-    past = [said(at, p50=9, p90=19, started=19) for at in range(40)]
-    learned = widening(past, now_ms=1_000 * MINUTE)
+    past = [said(at, p50=30, p90=90, started=90) for at in range(40)]
+    learned = learn_widening(past, now_ms=1_000 * MINUTE)
     assert learned.outcomes == 40
     assert learned.p50 == pytest.approx(2.0) and learned.p90 == pytest.approx(1.0)
-    assert learned.moment(0, 29 * MINUTE, learned.p50) == 60 * MINUTE - SLACK_MS
+    assert learned.moment(0, 90 * MINUTE, learned.p50) == 2 * (90 * MINUTE + SLACK_MS) - SLACK_MS
 
 
 def test_an_outcome_that_lies_ahead_is_not_looked_at() -> None:
     past = [said(at, p50=9, p90=9, started=9 if at % 2 else 500) for at in range(60)]
-    then = widening(past, now_ms=70 * MINUTE)
+    then = learn_widening(past, now_ms=70 * MINUTE)
     changed = [one if one.started_ms and one.started_ms <= 70 * MINUTE else said(59, 9, 9, 90_000) for one in past]
     assert then.outcomes == sum(one.started_ms is not None and one.started_ms <= 70 * MINUTE for one in past)
-    assert widening([*past, said(80, 9, 9, 1)], now_ms=70 * MINUTE) == then
-    assert widening(changed, now_ms=70 * MINUTE).outcomes == then.outcomes
+    assert learn_widening([*past, said(80, 9, 9, 1)], now_ms=70 * MINUTE) == then
+    assert learn_widening(changed, now_ms=70 * MINUTE).outcomes == then.outcomes
 
 
 def test_who_still_waits_counts_as_far_as_it_has_come() -> None:
     """Half of them started as said; the others wait on, so the P90 has to reach beyond what has passed."""
     past = [said(at, p50=9, p90=9, started=9 if at % 2 else None, seen_until=200 * MINUTE) for at in range(60)]
-    assert widening(past, now_ms=200 * MINUTE).p90 > 10
+    assert learn_widening(past, now_ms=200 * MINUTE).p90 > 3
+
+
+def test_no_past_stretches_a_forecast_beyond_four_times() -> None:
+    past = [said(at, p50=30, p90=30, started=90_000) for at in range(40)]
+    assert learn_widening(past, now_ms=100_000 * MINUTE) == Widening(p50=4.0, p90=4.0, outcomes=40)
 
 
 def test_a_few_outcomes_change_nothing() -> None:
-    assert widening([said(at, 9, 9, 900) for at in range(10)], now_ms=10_000 * MINUTE) == Widening()
+    assert learn_widening([said(at, 9, 9, 900) for at in range(10)], now_ms=10_000 * MINUTE) == Widening()
 
 
 def test_each_is_widened_only_by_those_before_it() -> None:
-    past = [said(at * 100, p50=9, p90=19, started=19) for at in range(40)]
+    past = [said(at * 100, p50=30, p90=90, started=90) for at in range(40)]
     wider = widened(past)
     assert wider[0] == past[0] and wider[19] == past[19]
-    assert wider[39].p50_ms - wider[39].at_ms == pytest.approx(19 * MINUTE, abs=MINUTE)
+    assert wider[39].p50_ms - wider[39].at_ms == pytest.approx(90 * MINUTE, abs=MINUTE)
 
 
 def test_coverage_counts_those_that_started_in_time() -> None:
