@@ -92,6 +92,10 @@ def test_a_cluster_without_nodes_is_no_world() -> None:
     assert "no node would be left" in complaints(remove=["*"])
 
 
+def test_new_nodes_need_one_to_be_like() -> None:
+    assert "no node that new ones could be like" in complaints("workloads: [{name: a, gpu: 1}]\n", add=["1x8"])
+
+
 def test_with_several_pools_the_pool_must_be_named() -> None:
     pools = "pools: [{name: fast, selector: {rack: r1}}, {name: slow}]\n"
     text = WORLD.replace("{name: vision, gpu: {guarantee: 8, limit: 16}}", "{name: vision}") + pools

@@ -63,6 +63,11 @@ def read_changes(
         if match is None:
             wrong.append(Wrong("--add-nodes", f"{text}: write nodes x GPUs, such as 4x8 or 4x8:a100"))
             continue
+        if not setup.nodes:
+            wrong.append(
+                Wrong("--add-nodes", f"{text}: there is no node that new ones could be like; add one to the world")
+            )
+            continue
         more, said = added_nodes((*setup.nodes, *added), int(match[1]), int(match[2]), match[3] or "")
         added += more
         words.append(said)
