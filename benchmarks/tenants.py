@@ -167,7 +167,8 @@ def _summary(each: Sequence[dict[str, Any]], whole: Comparison) -> dict[str, Any
     low, high = (round((bound or 0.0) / 1000) for bound in (whole.jct_ms.low, whole.jct_ms.high))
     says = (
         f"against the best native row, mean of {len(each)} cases: average completion {average:.3f} x, "
-        f"waiting {wait:.3f} x (at most {AT_MOST}), p99 {p99:.3f} x (at most {TAIL:g}), starved {sum(one['starved'] for one in each)}; "
+        f"waiting {wait:.3f} x (at most {AT_MOST}), p99 {p99:.3f} x (at most {TAIL:g}), "
+        f"starved {sum(one['starved'] for one in each)}; "
         f"completion {low:,} to {high:,} s (95 %): {'met' if met else 'MISSED'}"
     )
     ratios = {"average": round(average, 3), "wait": round(wait, 3), "p99": round(p99, 3)}
