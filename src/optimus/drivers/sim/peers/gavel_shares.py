@@ -94,7 +94,7 @@ class Programme:
 def least_attained_service(question: Question) -> Floats:
     speeds = question.speeds / question.in_turn()[:, None]
     gpus, speeds, many, kind_of = _kinds(question.gpus, speeds)
-    return _central(gpus, many, question.capacity, fair=speeds * gpus[:, None])[kind_of]
+    return _shares(gpus, many, question.capacity, fair=speeds * gpus[:, None])[kind_of]
 
 
 def filled(question: Question) -> Floats:
@@ -109,7 +109,7 @@ def filled(question: Question) -> Floats:
 def throughput(question: Question) -> Floats:
     steps = np.array([_steps_per_s(run) for run in question.runs])
     gpus, speeds, many, kind_of = _kinds(question.gpus, question.speeds * steps[:, None])
-    return _central(gpus, many, question.capacity, worth=speeds / speeds.max())[kind_of]
+    return _shares(gpus, many, question.capacity, worth=speeds / speeds.max())[kind_of]
 
 
 def _kinds(gpus: Floats, speeds: Floats) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
@@ -118,7 +118,7 @@ def _kinds(gpus: Floats, speeds: Floats) -> tuple[Floats, Floats, Floats, NDArra
     return kinds[:, 0], kinds[:, 1:], many.astype(float), kind_of.ravel()
 
 
-def _central(
+def _shares(
     gpus: Floats, many: Floats, capacity: Floats, *, fair: Floats | None = None, worth: Floats | None = None
 ) -> Floats:
     """Shares by kind: the least of fair . X as large as possible, or else the sum of worth . X."""
