@@ -166,7 +166,7 @@ def main(arguments: list[str] | None = None) -> int:
             for kind, rows in found.items():
                 judged.setdefault((case.name, kind), []).extend((number, row) for row in rows)
             if not chosen.dry:
-                _keep([_row(name, kind, pairs) | settings for (name, kind), pairs in judged.items()])
+                _keep([_row(name, kind, pairs) | {"settings": settings} for (name, kind), pairs in judged.items()])
     for (name, kind), pairs in judged.items():
         print(_line(_row(name, kind, pairs)))
     return 0
