@@ -22,7 +22,7 @@ from optimus.decide.explaining import why_held
 from optimus.decide.growing import Grower
 from optimus.decide.lines import line_up
 from optimus.decide.policies.policy import Policy
-from optimus.decide.quotas import Known, standing_refusal, waited_too_long
+from optimus.decide.quotas import Known, standing_refusal, timed_queues, waited_too_long
 from optimus.decide.releasing import drop_holds, keep_promises, ran_too_long, release
 from optimus.decide.shares import Shares, compute_shares
 from optimus.decide.taking import Taker
@@ -93,16 +93,18 @@ def _all_started(world: World, hopefuls: list[int]) -> bool:
 
 def _sort_out(world: World) -> tuple[dict[int, Reason], list[int]]:
     """Those that cannot be considered, with the reason; and those that can."""
+    columns = world.columns
     refusals: dict[int, Reason] = {}
     hopefuls: list[int] = []
     known: Known = {}
+    timed = world.snapshot.worked_out.once("timed queues", lambda: timed_queues(world.tree))
     for row in sorted(world.table.pending, key=lambda r: world.spec(r).id):
         refusal = standing_refusal(world, row, known)
         if refusal is not None:
             refusals[row] = refusal
             if refusal.code is not Code.BACKING_OFF:
                 world.refused.add(row)
-        elif not _is_over(world, row):
+        elif (columns.queue[row] not in timed and columns.max_runtime[row] < 0) or not _is_over(world, row):
             hopefuls.append(row)
     return refusals, hopefuls
 

@@ -120,7 +120,7 @@ class Ledgerbook:
         )
 
     def _promised(self, rows: Ints) -> Bools:
-        promised = self._world.columns.promised[rows] > 0
+        promised: Bools = self._world.columns.promised[rows] > 0
         if self._world.drafts:
             drafted = np.flatnonzero(np.isin(rows, list(self._world.drafts))).tolist()
             promised[drafted] = [self._is_promised(int(rows[i])) for i in drafted]
