@@ -137,10 +137,18 @@ ACTING = [
 
 CYCLE = [
     Fault(
+        "done-while-somebody-waits",
+        "decide/cycle.py",
+        "and not any(map(world.waits, hopefuls))",
+        "and True",
+        "a plan is complete: who has found no room is told why, with what the whole plan leaves",
+        "invariant 9",
+    ),
+    Fault(
         "one-pass-and-done",
         "decide/cycle.py",
-        "if world.script.version == before and (number or not behind):",
-        "if world.script.version >= before and (number or not behind):",
+        "if (world.script.version == before and (number or not behind))",
+        "if (world.script.version >= before and (number or not behind))",
         "a plan is complete: deciding again asks for nothing more",
         "invariant 9",
     ),
@@ -163,10 +171,18 @@ CYCLE = [
     Fault(
         "refusals-shared-between-queues",
         "decide/allocating.py",
-        "            int(columns.queue[row]),\n            int(columns.preemptible",
-        "            0,\n            int(columns.preemptible",
+        "world.columns.signature, world.columns.queue, world.columns.preemptible",
+        "world.columns.signature, world.columns.signature, world.columns.preemptible",
         "one queue's limit is not another's",
-        "invariant 4",
+        "fairness/a-share-is-no-more-than-the-demand.yaml",
+    ),
+    Fault(
+        "refusals-shared-with-shorter-work",
+        "decide/allocating.py",
+        "or not self._is_bound_as(row, found.end_ms)",
+        "or False",
+        "work that ends before a reservation fills the gap, though its equal that lasts longer was refused",
+        "waiting/a-reservation-in-the-only-queue.yaml",
     ),
     Fault(
         "only-the-first-pool-is-tried",

@@ -129,7 +129,7 @@ def test_runs_of_another_cluster_are_remembered_like_own_ones() -> None:
         assert state.apply(RunRemembered("vision", run_ms, "resnet"), 0) == []
     problems = state.apply(RunRemembered("vision", 0, "resnet"), 0)
     assert [str(problem) for problem in problems] == ["run of queue vision: run_ms: must be more than 0: 0"]
-    assert state.history.by_family["resnet"].mean_beyond_ms(60_000) == 150_000
+    assert state.history.by_family["resnet"].means_beyond_ms(np.array([60_000])).tolist() == [150_000]
     assert state.history.by_queue["vision"].recent() == [60_000, 120_000, 180_000]
 
 

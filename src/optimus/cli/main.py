@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from optimus import __version__
-from optimus.cli import listings, replay, scenario, simulate, story
+from optimus.cli import forecast, listings, replay, scenario, simulate, story, whatif
 from optimus.cli.showing import example
 
 app = typer.Typer(
@@ -24,6 +24,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(scenario.app, name="scenario")
+app.command(name="forecast", epilog=example("optimus forecast journal --samples 100", "optimus forecast world.yaml"))(
+    forecast.forecast
+)
 app.command(name="policies", epilog=example("optimus policies -o json"))(listings.policies)
 app.command(name="reasons", epilog=example("optimus reasons -o wide"))(listings.reasons)
 app.command(name="replay", epilog=example("optimus replay journal --policy shortest-first"))(replay.replay)
@@ -32,6 +35,9 @@ app.command(
     epilog=example("optimus simulate synthetic:jobs=200,gpus=32 --policy default --policy native --html report.html"),
 )(simulate.simulate)
 app.command(name="story", epilog=example("optimus story --fast | less -R"))(story.story)
+app.command(
+    name="whatif", epilog=example("optimus whatif journal --add-nodes 4x8 --quota vision.guarantee=16 --price 2")
+)(whatif.whatif)
 
 
 def _show_version(wanted: bool) -> None:

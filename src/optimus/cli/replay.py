@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 from rich.text import Text
 
+from optimus.cli.moments import demand_journal, find_moment
 from optimus.cli.showing import Format, FormatOption, Printer, console, dump
 
-if TYPE_CHECKING:
-    from optimus.engine.journal import Journal, Moment
-
-DAY_MS = 86_400_000
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a journal.")]
 Under = Annotated[
     str, typer.Option("--policy", metavar="NAME|FILE.py:NAME", help="Decide under this policy instead, and compare.")
@@ -37,10 +34,10 @@ def replay(folder: Folder, policy: Under = "", at: At = "", output: FormatOption
     from optimus.engine.journal import Journal, JournalError
     from optimus.engine.policy_loading import PolicyError
 
-    _demand_journal(folder)
+    demand_journal(folder)
     _demand_policy(policy)
     try:
-        told = tell_moment(_moment(Journal(folder), at), policy) if at else Replay(folder, policy).told()
+        told = tell_moment(find_moment(Journal(folder), at), policy) if at else Replay(folder, policy).told()
     except PolicyError as error:
         _fail(f"the recorded policy cannot be loaded: {error}; --policy NAME replays under another one")
     except JournalError as error:
@@ -51,47 +48,6 @@ def replay(folder: Folder, policy: Under = "", at: At = "", output: FormatOption
         report.report(Printer(), told, wide=output is Format.WIDE)
     if not told.ok:
         raise typer.Exit(1)
-
-
-def _moment(journal: Journal, at: str) -> Moment:
-    """The moment that was asked for; JournalError if it is not there."""
-    from optimus.cli.replaying import END, describe_moment
-    from optimus.engine.journal import JournalError
-
-    end = journal.seek(sequence=END)
-    sequence = int(at) if at.isdecimal() else None
-    moment = journal.seek(sequence=sequence) if sequence is not None else journal.seek(now_ms=_time(at, end.now_ms))
-    if sequence is not None and moment.sequence != sequence:
-        why = f": {moment.flaws[0]}" if moment.flaws else f"; it ends with cycle {end.sequence}"
-        raise JournalError(f"cycle {at} is not in the journal{why}")
-    if not moment.cycles:
-        opened = describe_moment(moment.keyframe.now_ms)
-        raise JournalError(f"nothing was decided by then; the journal begins with cycle 0 at {opened}")
-    return moment
-
-
-def _time(at: str, end_ms: int) -> int:
-    """A time of day is the last one in the journal; an offset counts from the end."""
-    from optimus.api.specs.fields import read_moment
-
-    try:
-        when = read_moment(at)
-    except ValueError as error:
-        message = f"{at}: {error}; write a cycle such as 4711, a time such as 14:20, or 2026-01-05T14:20:00Z"
-        raise typer.BadParameter(message, param_hint="--at") from None
-    return when.resolve(end_ms - DAY_MS + 1 if when.clock_ms is not None else end_ms)
-
-
-def _demand_journal(folder: Path) -> None:
-    wrong = ""
-    if not folder.exists():
-        wrong = "there is no such folder"
-    elif not folder.is_dir():
-        wrong = "is a file; a journal is a folder"
-    elif not any(folder.glob("*.journal")):
-        wrong = "holds no journal; `optimus scenario run FILE --journal DIR` writes one"
-    if wrong:
-        raise typer.BadParameter(f"{folder}: {wrong}", param_hint="DIR")
 
 
 def _demand_policy(policy: str) -> None:

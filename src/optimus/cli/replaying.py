@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from optimus.cli.moments import END, describe_moment
 from optimus.cli.showing import tracked
 from optimus.drivers.sim.book import Book
 from optimus.drivers.sim.book_of_state import book_of
@@ -25,11 +26,8 @@ from optimus.engine.policy_loading import load
 from optimus.model import observations as seen
 from optimus.model.observations import Observation
 from optimus.model.plans import Evict, Grow, Plan, QueueShare, Reject, Shrink, Start
-from optimus.model.units import format_moment_ms
 
 VERSION = 1
-END = 2**62
-"""No journal has so many cycles."""
 
 
 class Difference(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -179,11 +177,6 @@ def tell_moment(moment: Moment, policy: str) -> MomentTold:
         other=tell_cycle(cycle.sequence, cycle.now_ms, otherwise, book, describe_moment) if otherwise else None,
         flaws=moment.flaws,
     )
-
-
-def describe_moment(at_ms: int) -> str:
-    """`2026-01-05 14:20`: with the date, because a journal may be of any day."""
-    return format_moment_ms(at_ms, now_ms=0)
 
 
 def _events(observations: Sequence[Observation], book: Book) -> Iterator[Line]:

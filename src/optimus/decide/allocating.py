@@ -7,17 +7,21 @@
     otherwise it waits, with a reason
 
 What may not run (limit, guarantee, no such device) never blocks the next one. Workloads of the same signature and
-queue share their refusal: fifty thousand equal pods are refused once.
+queue share their refusal, if they may do no more than the one that was refused: fifty thousand equal pods are refused
+once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
 
 from optimus.decide.asks import Ask
 from optimus.decide.boards import Board
-from optimus.decide.durations import end_ms, is_known, remaining_ms
+from optimus.decide.durations import end_ms, ends_ms, is_known, remaining_ms
 from optimus.decide.entitlements import is_guaranteed
 from optimus.decide.explaining import why_never, why_no_room
 from optimus.decide.obeying import lawful_seats
@@ -43,6 +47,20 @@ class Waiting:
     reservations: list[Reservation] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a workload found no room, and what it was allowed to do. Who may do no more finds none either."""
+
+    why: Reason
+    moment: tuple[int, int]
+    """How many had been told to leave, and how many had reserved: it holds as long as both stay as they are."""
+    turns: int
+    end_ms: int
+    """It had to fit beside the reservations that come before this."""
+    expected_ms: int | None
+    """Where it made a difference."""
+
+
 class Allocator:
     def __init__(self, world: World, shares: Shares, taker: Taker) -> None:
         self.world = world
@@ -51,7 +69,10 @@ class Allocator:
         self.reserver = Reserver(world)
         self.waiting = Waiting()
         self._starts_left = world.budget.starts
-        self._refused: dict[tuple[object, ...], tuple[tuple[int, int], Reason]] = {}
+        self._refused: dict[tuple[int, ...], Refusal] = {}
+        self._kinds: dict[int, tuple[int, ...]] = {}
+        """By workload: what it asks for, in which queue, with which rights."""
+        self._ends: dict[int, int] | None = None
         self._dues: dict[tuple[int, int, int], Ints] = {}
         self.is_served: Callable[[int], bool] = lambda _row: False
         """Whether room for a workload is made by sizing when everybody has had a turn."""
@@ -61,6 +82,12 @@ class Allocator:
         world = self.world
         self.waiting = Waiting()
         self._refused.clear()
+        in_line = [row for line in lines.values() for row in line]
+        columns = (world.columns.signature, world.columns.queue, world.columns.preemptible, world.columns.priority)
+        self._kinds = dict(
+            zip(in_line, zip(*(column[in_line].tolist() for column in columns), strict=True), strict=True)
+        )
+        self._ends = None
         self._dues.clear()
         self.taker.new_pass()
         for board in world.boards:
@@ -73,6 +100,8 @@ class Allocator:
                 world.unreached.add("allocate")
             if why is not None:
                 self.waiting.reasons[row] = why
+                for other in turns.take_while(partial(self._is_refused_like, row)):
+                    self.waiting.reasons[other] = why
             self._starts_left -= why is None
             turns.done()
             if world.script.departures > before:  # others leave or move: their queues' turns have changed
@@ -86,21 +115,14 @@ class Allocator:
 
     def _try(self, row: int) -> Reason | None:
         """None when it starts or has its room promised, else why it waits."""
-        world, columns = self.world, self.world.columns
+        world = self.world
+        refused = self._refusal(row)
+        if refused is not None:
+            return refused.why
         ask = world.ask(row)
-        key = (
-            int(columns.signature[row]),
-            int(columns.queue[row]),
-            int(columns.preemptible[row]),
-            int(columns.priority[row]),
-            *self.taker.depends_on_run_time(row, ask),
-        )
-        kept = self._refused.get(key)
-        if kept is not None and kept[0] == (world.script.departures, len(self.waiting.reservations)):
-            return kept[1]
         pools = [pool for pool in ask.pools if ask.possible(pool)]
         if not pools:
-            return self._refuse(key, why_never(world, ask, ask.pools[0]))
+            return self._refuse(row, why_never(world, ask, ask.pools[0]))
         refusals = {}
         open_pools = []
         for pool in pools:
@@ -128,7 +150,7 @@ class Allocator:
         opening = self._first_opening(row, ask, refusals)
         if opening is not None:
             return reason(Code.RESERVED, why=refusals[opening.pool].text(), **self._reserve(row, opening))
-        return self._refuse(key, refusals[pools[0]])
+        return self._refuse(row, refusals[pools[0]])
 
     def _ends_sooner(self, row: int, ask: Ask, refusals: dict[int, Reason], speed_percent: int) -> Opening | None:
         """With `any`: a time in a faster pool that is worth waiting for, because it ends sooner there than it would if
@@ -158,9 +180,39 @@ class Allocator:
         self.waiting.reservations.append(self.reserver.reserve(row, opening))
         return {"at": format_moment_ms(opening.at_ms, self.world.now_ms), "workloads": behind}
 
-    def _refuse(self, key: tuple[object, ...], why: Reason) -> Reason:
-        self._refused[key] = ((self.world.script.departures, len(self.waiting.reservations)), why)
+    def _refuse(self, row: int, why: Reason) -> Reason:
+        turns = self.world.turns_to_take(row, look=False)
+        expected = int(self.world.columns.expected[row]) if self.taker.worth_mattered else None
+        self._refused[self._kinds[row]] = Refusal(why, self._moment(), turns, self._end_ms(row), expected)
         return why
+
+    def _refusal(self, row: int) -> Refusal | None:
+        """That of an equal workload which was allowed as much or more."""
+        found = self._refused.get(self._kinds[row])
+        if found is None or found.moment != self._moment():
+            return None
+        if self.world.turns_to_take(row, look=False) > found.turns or not self._is_bound_as(row, found.end_ms):
+            return None
+        if self.taker.worth_mattered and int(self.world.columns.expected[row]) != found.expected_ms:
+            return None
+        return found
+
+    def _is_refused_like(self, row: int, other: int) -> bool:
+        return self._kinds[row] == self._kinds[other] and self._refusal(other) is not None
+
+    def _moment(self) -> tuple[int, int]:
+        return self.world.script.departures, len(self.waiting.reservations)
+
+    def _is_bound_as(self, row: int, end_ms: int) -> bool:
+        """Whether it would outlast every reservation that work ending then does."""
+        end = self._end_ms(row)
+        return end >= end_ms or not any(end <= s.at_ms < end_ms for board in self.world.boards for s in board.shadows)
+
+    def _end_ms(self, row: int) -> int:
+        if self._ends is None:
+            ends = ends_ms(self.world, np.array(list(self._kinds), dtype=np.int64))
+            self._ends = dict(zip(self._kinds, ends.tolist(), strict=True))
+        return self._ends[row]
 
     def _guarantee_refusal(self, row: int, pool: int) -> Reason | None:
         if not self.world.is_fixed(row):

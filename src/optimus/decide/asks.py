@@ -1,4 +1,4 @@
-"""What a signature asks for, worked out once per cycle: shapes by pool, amounts, and whether it could ever run."""
+"""What a signature asks for, worked out once per layout: shapes by pool, amounts, and whether it could ever run."""
 
 from __future__ import annotations
 
@@ -26,24 +26,40 @@ if TYPE_CHECKING:
 FEASIBILITY_TRIES = 64
 
 
+class Known:
+    """What stays true of a signature until nodes, pools or tables change. Keys are pools, of shapes pools and roles."""
+
+    def __init__(self, signature: Signature) -> None:
+        self.signature = signature
+        self.minimum: Part = gangs.minimum(signature.workload.gang)
+        self.shapes: dict[tuple[int, int], Shape] = {}
+        self.least: dict[int, Ints] = {}
+        self.most: dict[int, Ints] = {}
+        self.possible: dict[int, bool] = {}
+        self.speed: dict[int, int] = {}
+        self.pools: tuple[list[int], str] | None = None
+
+
 class Ask:
     def __init__(self, world: World, signature: Signature) -> None:
         self.world = world
         self.signature = signature
         self.workload = signature.workload
-        self.minimum: Part = gangs.minimum(signature.workload.gang)
-        self._shapes: dict[tuple[int, int], Shape] = {}
-        self._least: dict[int, Ints] = {}
-        self._most: dict[int, Ints] = {}
-        self._possible: dict[int, bool] = {}
-        self.pools, self.unknown_pool = self._resolve_pools()
+        # `Known` holds on to the signature, so its id is not given away
+        known = world.snapshot.worked_out.once(("ask", id(signature)), lambda: Known(signature))
+        self._known = known
+        self.minimum = known.minimum
+        if known.pools is None:
+            known.pools = self._resolve_pools()
+        self.pools, self.unknown_pool = known.pools
         self.any_pool = ANY_POOL in signature.workload.pools
         """The choice among pools is ours."""
 
     def shape(self, pool: int, role: int) -> Shape:
-        found = self._shapes.get((pool, role))
+        shapes = self._known.shapes
+        found = shapes.get((pool, role))
         if found is None:
-            found = self._shapes[(pool, role)] = self.world.shape(self.workload, self.signature.chains[role].role, pool)
+            found = shapes[(pool, role)] = self.world.shape(self.workload, self.signature.chains[role].role, pool)
         return found
 
     def plain_shape(self, pool: int) -> Shape | None:
@@ -68,28 +84,31 @@ class Ask:
 
     def least_amount(self, pool: int) -> Ints:
         """Of the minimum gang."""
-        if pool not in self._least:
-            self._least[pool] = self._amount(pool, {r: len(o) for r, o in self.signature.minimum.items()})
-        return self._least[pool]
+        least = self._known.least
+        if pool not in least:
+            least[pool] = self._amount(pool, {r: len(o) for r, o in self.signature.minimum.items()})
+        return least[pool]
 
     def most_amount(self, pool: int) -> Ints:
         """Of the gang at its largest."""
-        if pool not in self._most:
-            counts = dict(enumerate(gangs.maximum_replicas(self.workload.gang)))
-            self._most[pool] = self._amount(pool, counts)
-        return self._most[pool]
+        most = self._known.most
+        if pool not in most:
+            most[pool] = self._amount(pool, dict(enumerate(gangs.maximum_replicas(self.workload.gang))))
+        return most[pool]
 
     def _amount(self, pool: int, counts: dict[int, int]) -> Ints:
         total = np.zeros(self.world.snapshot.resources.count, dtype=np.int64)
         for role, count in counts.items():
             total += count * self.replica_amount(pool, role)
+        total.flags.writeable = False
         return total
 
     def possible(self, pool: int) -> bool:
         """Whether the minimum fits into the pool when it is empty."""
-        if pool not in self._possible:
-            self._possible[pool] = self._fits_empty(pool)
-        return self._possible[pool]
+        possible = self._known.possible
+        if pool not in possible:
+            possible[pool] = self._fits_empty(pool)
+        return possible[pool]
 
     def _fits_empty(self, pool: int) -> bool:
         empty, part = self.world.boards[pool].empty(), self.minimum
@@ -153,5 +172,8 @@ class Ask:
 
     def speed_percent(self, pool: int) -> int:
         """Of the slowest role on the best device for it in the pool."""
-        roles = range(len(self.signature.chains))
-        return min((int(self.shape(pool, r).speed_percent.max(initial=0)) for r in roles), default=0)
+        speed = self._known.speed
+        if pool not in speed:
+            roles = range(len(self.signature.chains))
+            speed[pool] = min((int(self.shape(pool, r).speed_percent.max(initial=0)) for r in roles), default=0)
+        return speed[pool]

@@ -23,7 +23,7 @@ from optimus.decide.explaining import why_held
 from optimus.decide.growing import Grower
 from optimus.decide.lines import line_up
 from optimus.decide.policies.policy import Policy
-from optimus.decide.quotas import Known, standing_refusal, waited_too_long
+from optimus.decide.quotas import Known, standing_refusal, timed_queues, waited_too_long
 from optimus.decide.releasing import drop_holds, keep_promises, ran_too_long, release
 from optimus.decide.shares import Shares, compute_shares
 from optimus.decide.sizing import Sizer
@@ -80,7 +80,7 @@ def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
         sizer.run(row for line in lines.values() for row in line)
         grower.run()
         taker.fulfil_promises()
-        if world.script.version == before and (number or not behind):
+        if (world.script.version == before and (number or not behind)) or _all_started(world, hopefuls):
             break
     else:
         world.unreached.add("passes")
@@ -91,18 +91,27 @@ def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
     return _plan(world, shares, allocator, refusals)
 
 
+def _all_started(world: World, hopefuls: list[int]) -> bool:
+    """Whether another pass would find nothing to do: everybody has started, and nothing leaves, lacks or can grow."""
+    if world.table.elastic or world.table.oversized or world.requeued or (world.columns.view("lost_since") >= 0).any():
+        return False
+    return all(draft.only_starts() for draft in world.drafts.values()) and not any(map(world.waits, hopefuls))
+
+
 def _sort_out(world: World) -> tuple[dict[int, Reason], list[int]]:
     """Those that cannot be considered, with the reason; and those that can."""
+    columns = world.columns
     refusals: dict[int, Reason] = {}
     hopefuls: list[int] = []
     known: Known = {}
+    timed = world.snapshot.worked_out.once("timed queues", lambda: timed_queues(world.tree))
     for row in sorted(world.table.pending, key=lambda r: world.spec(r).id):
         refusal = standing_refusal(world, row, known)
         if refusal is not None:
             refusals[row] = refusal
             if refusal.code is not Code.BACKING_OFF:
                 world.refused.add(row)
-        elif not _is_over(world, row):
+        elif (columns.queue[row] not in timed and columns.max_runtime[row] < 0) or not _is_over(world, row):
             hopefuls.append(row)
     return refusals, hopefuls
 
@@ -170,14 +179,12 @@ def _held_back(world: World) -> dict[int, Reason]:
 
 
 def _queue_shares(world: World, shares: Shares) -> tuple[QueueShare, ...]:
+    columns = sorted(world.snapshot.resources.columns.items())
+    numbers = np.stack([shares.share, world.used_coming, shares.demand], axis=-1)[:, :, [r for _, r in columns]]
     found = []
-    for q, queue in enumerate(world.tree.queues):
-        for board in world.boards:
-            p = board.view.index
-            for resource, r in sorted(world.snapshot.resources.columns.items()):
-                numbers = (int(shares.share[q, p, r]), int(world.used_coming[q, p, r]), int(shares.demand[q, p, r]))
-                if any(numbers):
-                    found.append(QueueShare(queue.name, board.view.pool.name, resource, *numbers))
+    for q, p, c in np.argwhere(numbers.any(axis=-1)).tolist():
+        queue, pool = world.tree.queues[q].name, world.pool_name(p)
+        found.append(QueueShare(queue, pool, columns[c][0], *numbers[q, p, c].tolist()))
     return tuple(found)
 
 

@@ -54,6 +54,10 @@ class Draft:
         """Seats beyond those it starts with."""
         return self.additions[self.base :] if self.start is not None else list(self.additions)
 
+    def only_starts(self) -> bool:
+        """Whether this plan does nothing to it but to start it in room that is free."""
+        return not self.removed and not self.evicted and not any(addition.promised for addition in self.additions)
+
     def split_base(self) -> None:
         """One addition for each replica it starts with, so that any of them can be given up when it has grown."""
         whole = self.additions[0]

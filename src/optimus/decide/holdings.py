@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -115,13 +116,18 @@ class Ledgerbook:
             least=np.concatenate([least[keep], extra_least]),
             cost=np.concatenate([self._cost[keep], np.zeros(len(fresh), dtype=np.int64)]),
             fresh=np.arange(len(at)) >= len(at) - len(fresh),
-            promised=np.array([self._is_promised(int(row)) for row in at], dtype=np.bool_),
+            promised=self._promised(at),
         )
 
+    def _promised(self, rows: Ints) -> Bools:
+        promised: Bools = self._world.columns.promised[rows] > 0
+        if self._world.drafts:
+            drafted = np.flatnonzero(np.isin(rows, list(self._world.drafts))).tolist()
+            promised[drafted] = [self._is_promised(int(rows[i])) for i in drafted]
+        return promised
+
     def _is_promised(self, row: int) -> bool:
-        draft = self._world.drafts.get(row)
-        if draft is None:
-            return bool(self._world.columns.promised[row] > 0)
+        draft = self._world.drafts[row]
         if any(addition.promised for addition in draft.additions):
             return True
         left = int(self._world.columns.promised[row]) - len(draft.kept)
@@ -130,29 +136,22 @@ class Ledgerbook:
         )
 
 
-def lost_ms(world: World, row: int) -> int:
+def lost_ms(world: World, rows: Ints) -> Ints:
     """Run time that would have to be repeated: since the reported checkpoint, else one interval, else all."""
-    started = int(world.columns.started[row])
-    if started < 0:
-        return 0
-    running = max(world.now_ms - started, 0)
-    reported = int(world.columns.checkpoint_at[row])
-    if reported >= started:
-        return max(world.now_ms - reported, 0)
-    checkpoint = world.spec(row).checkpoint
-    if checkpoint is not None and checkpoint.interval_ms is not None:
-        return min(checkpoint.interval_ms, running)
-    return running
+    columns, now = world.columns, world.now_ms
+    started, reported, interval = columns.started[rows], columns.checkpoint_at[rows], columns.checkpoint_interval[rows]
+    running = np.maximum(now - started, 0)
+    unreported = np.where(interval >= 0, np.minimum(interval, running), running)
+    return np.where(started < 0, 0, np.where(reported >= started, np.maximum(now - reported, 0), unreported))
 
 
 def _costs(world: World, rows: Ints, amount: Ints) -> Ints:
     started = world.columns.started[rows]
     idle = started < 0
     size = np.where(amount[:, GPU_COLUMN] > 0, amount[:, GPU_COLUMN], amount[:, CPU_COLUMN] // CPU_MILLI_PER_GPU)
-    restart = np.array([world.spec(row).restart_cost_ms for row in rows.tolist()], dtype=np.int64)
     columns = VictimColumns(
-        restart_cost_ms=np.where(idle, 0, restart),
-        lost_ms=np.array([lost_ms(world, row) for row in rows.tolist()], dtype=np.int64),
+        restart_cost_ms=np.where(idle, 0, world.columns.restart_cost[rows]),
+        lost_ms=lost_ms(world, rows),
         size_milli=size,
         priority=world.columns.priority[rows],
         running_ms=np.where(idle, 0, world.now_ms - started),
@@ -185,6 +184,26 @@ def places_of(world: World, row: int, slots: list[int] | None = None) -> list[Pl
         for addition in draft.additions:
             places.extend(seating_places(addition.seating))
     return places
+
+
+def places_of_each(world: World, rows: list[int]) -> list[list[Place]]:
+    """`places_of` for many at once."""
+    if world.strays or not rows:
+        return [places_of(world, row) for row in rows]
+    plain = [row for row in rows if row not in world.drafts]
+    slots_of = [[slot for _, slot in sorted(world.table.slots[row].items())] for row in plain]
+    slots = np.array([slot for of_row in slots_of for slot in of_row], dtype=np.int64)
+    each = zip(
+        world.node_index[world.slots.node[slots]].tolist(),
+        world.slots.amount[slots, 1:],
+        [world.snapshot.slots.devices[slot] for slot in slots.tolist()],
+        world.slots.milli[slots].tolist(),
+        world.activity_of(slots, []).tolist(),
+        strict=True,
+    )
+    places = iter([Place(*place) for place in each])
+    found = {row: list(islice(places, len(of_row))) for row, of_row in zip(plain, slots_of, strict=True)}
+    return [found[row] if row in found else places_of(world, row) for row in rows]
 
 
 def seating_places(seating: Seating) -> list[Place]:

@@ -108,8 +108,8 @@ def workload_columns(world: World, shares: Shares, rows: list[int]) -> WorkloadC
     passed = np.maximum(now - columns.counted_at[at], 0)
     running = columns.running[at] > 0
     elapsed = columns.elapsed[at] + np.where(running, passed, 0)
-    size, family, high, entitled = _looked_up(world, shares, rows, elapsed)
-    deadlines = [spec.deadline_ms for row in rows if (spec := world.table.specs[row]) is not None]
+    specs = [spec for row in rows if (spec := world.table.specs[row]) is not None]
+    mean, high = _from_history(world, specs, elapsed)
     submitted = columns.submitted[at]
     return WorkloadColumns(
         now_ms=now,
@@ -117,47 +117,43 @@ def workload_columns(world: World, shares: Shares, rows: list[int]) -> WorkloadC
         priority=columns.priority[at],
         submitted_ms=submitted,
         waiting_ms=np.maximum(now - submitted - elapsed, 0),
-        size_milli=size,
+        size_milli=_sizes(world, columns.signature[at]),
         attained_gpu_ms=(columns.attained[at] + columns.rate[at] * passed) // 1000,
         elapsed_ms=elapsed,
         expected_ms=columns.expected[at],
-        family_mean_ms=family,
+        family_mean_ms=mean,
         queue_high_ms=high,
-        deadline_ms=np.array([-1 if d is None else d for d in deadlines], dtype=np.int64),
-        entitled_milli=entitled,
+        deadline_ms=np.array([-1 if spec.deadline_ms is None else spec.deadline_ms for spec in specs], dtype=np.int64),
+        entitled_milli=shares.share[:, :, GPU_COLUMN].sum(axis=1)[columns.queue[at]],
         restarts=columns.restarts[at],
         is_running=running,
     )
 
 
-def _looked_up(world: World, shares: Shares, rows: list[int], elapsed: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Size, mean run time of the family, high quantile of the queue and GPUs due: once per distinct case."""
+def _sizes(world: World, signatures: Ints) -> Ints:
+    distinct, of_row = np.unique(signatures, return_inverse=True)
+    sizes = np.zeros(len(distinct), dtype=np.int64)
+    for i, signature in enumerate(distinct.tolist()):
+        ask = world.ask_of_signature(signature)
+        amount = ask.least_amount(ask.pools[0])
+        sizes[i] = size_milli(int(amount[GPU_COLUMN]), int(amount[CPU_COLUMN]))
+    found: Ints = sizes[of_row]
+    return found
+
+
+def _from_history(world: World, specs: list[Workload], elapsed: Ints) -> tuple[Ints, Ints]:
+    """Mean run time beyond what ran, of the family or of the queue while it has none; high quantile of the queue."""
     history = world.snapshot.history
-    sizes: dict[int, int] = {}
-    means: dict[tuple[str, str, int], int] = {}
-    highs: dict[str, int] = {}
-    out = np.zeros((4, len(rows)), dtype=np.int64)
-    due = shares.share[:, :, GPU_COLUMN].sum(axis=1)
-    for i, row in enumerate(rows):
-        spec = world.table.specs[row]
-        assert spec is not None
-        signature = int(world.columns.signature[row])
-        if signature not in sizes:
-            ask = world.ask_of_signature(signature)
-            amount = ask.least_amount(ask.pools[0])
-            sizes[signature] = size_milli(int(amount[GPU_COLUMN]), int(amount[CPU_COLUMN]))
-        out[0, i] = sizes[signature]
-        key = (spec.family, spec.queue, int(elapsed[i]))
-        if key not in means:
-            times = history.by_family.get(spec.family) if spec.family else None
-            times = times or history.by_queue.get(spec.queue)
-            mean = times.mean_beyond_ms(key[2]) if times else None
-            means[key] = mean if mean is not None else 0 if times else -1  # 0: it outlived all that is known
-        out[1, i] = means[key]
-        if spec.queue not in highs:
-            queue_times = history.by_queue.get(spec.queue)
-            high = queue_times.high_ms() if queue_times else None
-            highs[spec.queue] = -1 if high is None else high
-        out[2, i] = highs[spec.queue]
-        out[3, i] = due[int(world.columns.queue[row])]
-    return out[0], out[1], out[2], out[3]
+    groups: dict[tuple[str, str], list[int]] = {}
+    for i, spec in enumerate(specs):
+        groups.setdefault((spec.family, spec.queue), []).append(i)
+    mean, high = (np.full(len(specs), -1, dtype=np.int64) for _ in range(2))
+    for (family, queue), members in groups.items():
+        of_queue = history.by_queue.get(queue)
+        times = history.by_family.get(family, of_queue) if family else of_queue
+        if times is not None:
+            mean[members] = times.means_beyond_ms(elapsed[members])
+        highest = of_queue.high_ms() if of_queue is not None else None
+        if highest is not None:
+            high[members] = highest
+    return mean, high

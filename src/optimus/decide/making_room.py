@@ -92,6 +92,7 @@ class RoomSearch:
         self._path = {int(q) for q in path}
         self._over = world.used_coming[path, self._pool] + amount - world.tree.limit[path, self._pool]
         """[level, resource]: by how much limits would be broken."""
+        self._free_of_limits = bool((self._over[:, amount > 0] <= 0).all())
 
     def find(self, units: list[Unit]) -> tuple[list[Unit], Seating] | None:
         """The victims and the asker's seats; no victims when room that is coming is enough."""
@@ -308,13 +309,7 @@ class RoomSearch:
 
     def _inside_excess(self, units: list[Unit]) -> list[Unit]:
         """Units in order, as long as their side is above its bound before each step."""
-        excess = Excess(self._world, self._pool, self._sides)
-        allowed = []
-        for unit in units:
-            if excess.allows(unit):
-                excess.use(unit)
-                allowed.append(unit)
-        return allowed
+        return Excess(self._world, self._pool, self._sides).allowed(units)
 
     def _minimal(self, chosen: list[Unit]) -> list[Unit] | None:
         """Drop every unit that is not needed, the most precious first. None if the set is not enough after all."""
@@ -369,6 +364,8 @@ class RoomSearch:
         return self._seater.seat(self._part, within=self._within)
 
     def limits_hold(self, freed: Iterable[Unit], amount: Ints) -> bool:
+        if self._free_of_limits and amount is self._amount:
+            return True
         over = np.where(amount > 0, self._over + amount - self._amount, -1)
         if (over <= 0).all():
             return True

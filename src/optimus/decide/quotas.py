@@ -12,6 +12,7 @@ from optimus.model.reasons import Code, Reason, reason
 from optimus.model.units import format_duration_ms, format_moment_ms
 from optimus.model.workloads import Workload, WorkloadClass
 from optimus.state.arrays import Bools, Ints
+from optimus.state.queue_tree import QueueTree
 from optimus.state.resources import GPU_COLUMN
 
 Known = dict[tuple[int, int, str], Reason | None]
@@ -167,6 +168,16 @@ def seats_over_guarantee(world: World, row: int, seating: Seating, *, grows: boo
     if kind == NEVER_TAKEN or (kind == MINIMUM_KEPT and not grows):
         return over_guarantee(world, int(world.columns.queue[row]), seating.pool, seating.amount())
     return None
+
+
+def timed_queues(tree: QueueTree) -> frozenset[int]:
+    """Queues in which, by their own rules or those above, work may wait or run too long."""
+    return frozenset(
+        q
+        for q, path in enumerate(tree.paths)
+        for policy in (tree.queues[above].policy for above in path)
+        if policy.max_wait_ms is not None or policy.max_runtime_ms is not None
+    )
 
 
 def waited_too_long(world: World, row: int, action: WaitAction) -> Reason | None:

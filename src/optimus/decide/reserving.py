@@ -9,7 +9,7 @@ running work, and a time may lie behind it, or before it if the run is over by t
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,11 +19,15 @@ from optimus.decide.asks import Ask
 from optimus.decide.boards import Board, Ledger, Shadow
 from optimus.decide.durations import ends_ms, is_known, remaining_ms
 from optimus.decide.placement.seating import Seating
+from optimus.decide.placement.shapes import NO_SHARE
 from optimus.decide.world import World
+from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.plans import Reservation
 from optimus.model.slots import Phase
 from optimus.state.arrays import Ints
 from optimus.state.resources import GPU_COLUMN
+
+NEVER_MS = 1 << 62
 
 
 class Releases:
@@ -65,7 +69,7 @@ class Releases:
         sorted_devices = [devices[i] for i in order.tolist()]
         counts = np.array([len(chosen) for chosen in sorted_devices], dtype=np.int64)
         self._gpu_milli = each * counts
-        self._free_milli: Ints | None = None
+        self._whole_at: Ints | None = None
         self._device_counts = np.cumsum(counts)
         self._device_nodes = np.repeat(self.nodes, counts)
         self._devices = np.array([device for chosen in sorted_devices for device in chosen], dtype=np.int64)
@@ -77,12 +81,40 @@ class Releases:
         mine = (self._queues == queue) & (self.ends <= at_ms)
         return np.concatenate([[self._gpu_milli[mine].sum()], self._scalars[mine].sum(axis=0)])
 
-    def free_milli_by(self, board: Board, at_ms: int) -> int:
-        """GPUs that are free at that time, if nothing starts, reserved work neither."""
-        if self._free_milli is None:
-            self._free_milli = np.concatenate([[0], np.cumsum(self._gpu_milli)])
-            self._free_milli += int(np.maximum(board.coming.gpus, 0).sum())
-        return int(self._free_milli[np.searchsorted(self.ends, at_ms, side="right")])
+    def not_before_ms(self, board: Board, ask: Ask) -> int:
+        """A time before which there are too few free devices for it, by their number alone; NEVER_MS if at no time."""
+        pool = board.view.index
+        shape = ask.plain_shape(pool)
+        if shape is None or not shape.whole:
+            lacking = int(ask.least_amount(pool)[GPU_COLUMN]) - int(np.maximum(board.coming.gpus, 0).sum())
+            return self._first_ms(self.ends, self._gpu_milli, lacking)
+        usable = shape.allowed[:, None] & (shape.share < NO_SHARE)
+        free_at = np.sort(np.where(usable, self._devices_whole_at(board), NEVER_MS), axis=1)
+        seats = free_at[:, shape.gpu_count - 1 :: shape.gpu_count].ravel()  # when each node has its 1st, 2nd … seat
+        replicas = ask.minimum.replicas()
+        return int(np.partition(seats, replicas - 1)[replicas - 1]) if replicas <= len(seats) else NEVER_MS
+
+    def due_not_before_ms(self, queue: int, column: int, lacking: int) -> int:
+        """When work of the queue itself has given back so much of a resource."""
+        mine = self._queues == queue
+        given = self._gpu_milli if column == GPU_COLUMN else self._scalars[:, column - 1]
+        return self._first_ms(self.ends[mine], given[mine], lacking)
+
+    def _first_ms(self, ends: Ints, given: Ints, lacking: int) -> int:
+        if lacking <= 0:
+            return 0
+        first = int(np.searchsorted(np.cumsum(given), lacking))
+        return int(ends[first]) if first < len(ends) else NEVER_MS
+
+    def _devices_whole_at(self, board: Board) -> Ints:
+        """[node, device] when the last of those that hold a part of it has ended."""
+        if self._whole_at is None:
+            last = np.full(board.coming.gpus.shape, -1, dtype=np.int64)
+            counts = np.diff(self._device_counts, prepend=0)
+            np.maximum.at(last, (self._device_nodes, self._devices), np.repeat(self.ends, counts))
+            occupied = np.where(last >= 0, last, NEVER_MS)
+            self._whole_at = np.where(board.coming.gpus >= WHOLE_DEVICE_MILLI, 0, occupied)
+        return self._whole_at
 
     def ledger_at(self, board: Board, at_ms: int) -> Ledger:
         """What is free at that time, if everything ends as predicted and nothing starts but what is reserved."""
@@ -181,31 +213,34 @@ class Reserver:
 
     def _earliest(self, queue: int, ask: Ask, board: Board, due: Ints, run_ms: int) -> Opening | None:
         """Room only grows with time, except where a run begun then would reach one more reservation: between such
-        times the first that fits is found by halving."""
+        times the first that fits is found by halving, from the first that is possible by count: mostly it is that."""
         times: list[int] = np.unique(self._of(board).ends).tolist()
-        times = sorted({*times, *(shadow.end_ms for shadow in board.shadows)})
+        if board.shadows:
+            times = sorted({*times, *(shadow.end_ms for shadow in board.shadows)})
+        first = bisect_left(times, self._not_before_ms(queue, ask, board, due))
         cuts = sorted(bisect_right(times, shadow.at_ms - run_ms) for shadow in board.shadows)
         for part in pairwise([0, *cuts, len(times)]):
             found = None
-            low, high = part
-            while low < high and self._may_open(ask, board, times[high - 1]):
-                middle = (low + high) // 2
-                if not self._may_open(ask, board, times[middle]):
-                    low = middle + 1
-                    continue
+            low, high = max(part[0], first), part[1]
+            middle = low
+            while low < high:
                 opening = self._opening(queue, ask, board, due, times[middle], run_ms)
                 if opening is None:
                     low = middle + 1
                 else:
                     found, high = opening, middle
+                middle = (low + high) // 2
             if found is not None:
                 return found
         return None
 
-    def _may_open(self, ask: Ask, board: Board, at_ms: int) -> bool:
-        """Whether enough devices are free at that time by their number: a quick no before seats are looked for."""
-        asked = ask.least_amount(board.view.index)[GPU_COLUMN]
-        return bool(asked <= self._of(board).free_milli_by(board, at_ms))
+    def _not_before_ms(self, queue: int, ask: Ask, board: Board, due: Ints) -> int:
+        """Neither devices nor what the queue is due allow it before."""
+        releases, pool = self._of(board), board.view.index
+        lacking = self._world.used_coming[queue, pool] + ask.least_amount(pool) - due
+        columns = self._world.measures(queue, pool, ask.least_amount(pool))
+        times = [releases.due_not_before_ms(queue, c, int(lacking[c])) for c in columns]
+        return max(releases.not_before_ms(board, ask), *times)
 
     def _opening(self, queue: int, ask: Ask, board: Board, due: Ints, at_ms: int, run_ms: int) -> Opening | None:
         """Seats for a run from that time on, beside the reservations that run then or begin while it runs."""

@@ -12,15 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
 
 import numpy as np
 
 from optimus.decide.quotas import Known, standing_refusal
 from optimus.decide.world import World
 from optimus.model.reasons import Code
-from optimus.state.arrays import Ints
-from optimus.state.queue_tree import ROOT
+from optimus.state.arrays import Bools, Ints
+from optimus.state.queue_tree import ROOT, QueueTree
 from optimus.state.resources import GPU_COLUMN
+from optimus.state.snapshot import PoolView
 
 WEIGHT_UNIT = 1_000_000
 
@@ -64,10 +67,15 @@ def share_when_asking(world: World, shares: Shares, queue: int, pool: int, amoun
 def pool_total(world: World, pool: int) -> Ints:
     """By resource: what there is to share. An unready node with work on it counts until its time-out."""
     view = world.boards[pool].view
+    if (view.unready_since < 0).all():
+        return world.snapshot.worked_out.once(("total", pool), lambda: _total(world, view, view.unready_since < 0))
     age = world.now_ms - view.unready_since
     busy = (world.boards[pool].now.scalars < view.capacity_scalars).any(axis=1)
     busy |= (world.boards[pool].now.gpus < view.capacity_gpus).any(axis=1)
-    counts = (view.unready_since < 0) | (busy & (age < world.settings.unready_timeout_ms))
+    return _total(world, view, (view.unready_since < 0) | (busy & (age < world.settings.unready_timeout_ms)))
+
+
+def _total(world: World, view: PoolView, counts: Bools) -> Ints:
     total = np.zeros(world.snapshot.resources.count, dtype=np.int64)
     total[1:] = np.maximum(view.capacity_scalars[counts], 0).sum(axis=0)
     total[GPU_COLUMN] = np.maximum(view.capacity_gpus[counts], 0).sum()
@@ -100,31 +108,35 @@ def water_fill(total: int, needs: Sequence[int], weights: Sequence[int]) -> list
 
 def _distribute(world: World, demand: Ints, totals: dict[int, Ints], weights: Ints, share: Ints) -> None:
     """Fill in the shares of the pools whose totals are given."""
-    tree = world.tree
-    guaranteed = np.minimum(tree.guarantee, demand)
-    order = sorted(range(len(tree.queues)), key=lambda q: (tree.queues[q].created_ms, tree.queues[q].name))
-    place = {q: i for i, q in enumerate(order)}
+    guaranteed = np.minimum(world.tree.guarantee, demand)
+    families = world.snapshot.worked_out.once("families", partial(_families, world.tree))
+    wanted = [(pool, r) for pool in totals for r in range(demand.shape[2]) if demand[:, pool, r].any()]
+    for pool, resource in wanted:
+        needs = (demand - guaranteed)[:, pool, resource].tolist()
+        first, weight = guaranteed[:, pool, resource].tolist(), weights[:, pool, resource].tolist()
+        due = [*first, int(totals[pool][resource])]  # last, at ROOT: all there is
+        for parent, ranks in families:
+            rest = due[parent] - sum(first[q] for group in ranks for q in group)
+            for group in ranks:
+                extra = water_fill(rest, [needs[q] for q in group], [weight[q] for q in group])
+                rest -= sum(extra)
+                for q, more in zip(group, extra, strict=True):
+                    due[q] += more
+        share[:, pool, resource] = due[:-1]
+
+
+def _families(tree: QueueTree) -> list[tuple[int, list[list[int]]]]:
+    """Parents, top down, with their children in groups of one rank; inside a group older ones first."""
+
+    def place(queue: int) -> tuple[int, int, str]:
+        return tree.rank[queue], tree.queues[queue].created_ms, tree.queues[queue].name
+
+    found = []
     for parent in tree.top_down():
-        children = sorted(tree.children[parent], key=lambda q: (tree.rank[q], place[q]))
-        if not children:
-            continue
-        for pool, there_is in totals.items():
-            for resource in range(demand.shape[2]):
-                total = int(there_is[resource]) if parent == ROOT else int(share[parent, pool, resource])
-                first = [int(guaranteed[q, pool, resource]) for q in children]
-                rest = total - sum(first)
-                at = 0
-                while at < len(children):
-                    end = at
-                    while end < len(children) and tree.rank[children[end]] == tree.rank[children[at]]:
-                        end += 1
-                    group = children[at:end]
-                    needs = [int(demand[q, pool, resource]) - first[at + k] for k, q in enumerate(group)]
-                    extra = water_fill(rest, needs, [int(weights[q, pool, resource]) for q in group])
-                    for k, q in enumerate(group):
-                        share[q, pool, resource] = first[at + k] + extra[k]
-                    rest -= sum(extra)
-                    at = end
+        children = sorted(tree.children[parent], key=place)
+        if children:
+            found.append((parent, [list(group) for _, group in groupby(children, key=lambda q: tree.rank[q])]))
+    return found
 
 
 def _demand(world: World) -> Ints:
@@ -133,12 +145,11 @@ def _demand(world: World) -> Ints:
     wanted = np.zeros_like(world.used_coming)
     leaves = [q for q in range(len(tree.queues)) if tree.is_leaf(q)]
     wanted[leaves] = world.used_coming[leaves]
-    waiting: dict[tuple[int, int], int] = {}
-    for row in _waiting(world):
-        if not columns.suspended[row] and columns.queue[row] >= 0 and tree.is_leaf(int(columns.queue[row])):
-            key = (int(columns.queue[row]), int(columns.signature[row]))
-            waiting[key] = waiting.get(key, 0) + 1
-    for (queue, signature), count in waiting.items():
+    rows = np.array(_waiting(world), dtype=np.int64)
+    rows = rows[(columns.suspended[rows] == 0) & np.isin(columns.queue[rows], leaves)]
+    kinds = columns.queue[rows] * len(table.signatures) + columns.signature[rows]
+    for kind, count in zip(*(found.tolist() for found in np.unique(kinds, return_counts=True)), strict=True):
+        queue, signature = divmod(kind, len(table.signatures))
         ask = world.ask_of_signature(signature)
         pool = ask.home()
         if pool is not None:
@@ -161,15 +172,15 @@ def _demand(world: World) -> Ints:
 
 def _waiting(world: World) -> list[int]:
     """Workloads without any room: those that wait, and those that will as soon as their last replica has ended."""
-    columns = world.columns
-    rows = set(world.table.pending) - world.refused
+    columns, drafts, out = world.columns, world.drafts, world.refused | world.ended
+    rows = {row for row in world.table.pending if row not in out and (row not in drafts or not world.holds(row))}
     known: Known = {}
     leaving = np.flatnonzero((columns.view("releasing") > 0) & (columns.view("alive") > 0)).tolist()
-    for row in [*leaving, *(row for row, draft in world.drafts.items() if draft.removed)]:
+    for row in [*leaving, *(row for row, draft in drafts.items() if draft.removed)]:
         refusal = standing_refusal(world, row, known)
-        if refusal is None or refusal.code is Code.BACKING_OFF:
+        if (refusal is None or refusal.code is Code.BACKING_OFF) and row not in world.ended and not world.holds(row):
             rows.add(row)
-    return sorted(row for row in rows - world.ended if not world.holds(row))
+    return list(rows)
 
 
 def _weights_with_history(world: World) -> Ints | None:

@@ -44,7 +44,7 @@ class Taker:
         self.lenders = Lenders(world, hopefuls)
         self.searches = world.budget.victim_searches
         self.cache = HoldingsCache(world)
-        self._worth_mattered = False
+        self.worth_mattered = False
         """Moves were possible for somebody but not worth it: the run time makes a difference."""
         self._movable_units: dict[int, tuple[int, list[Unit]]] = {}
         """By pool, for one version of the plan."""
@@ -54,14 +54,14 @@ class Taker:
     def new_pass(self) -> None:
         """Everything may be asked again."""
         self._hopeless.clear()
-        self._worth_mattered = False
+        self.worth_mattered = False
 
     def depends_on_run_time(self, row: int, ask: Ask) -> tuple[object, ...]:
         """What else tells equal workloads apart: whose turns they may take, the reservations they would outlast, and if
         moves are worth it."""
         world = self.world
         told: list[object] = [world.turns_to_take(row, look=False)]
-        if self._worth_mattered:
+        if self.worth_mattered:
             told.append(int(world.columns.expected[row]))
         for pool in ask.pools:
             shadows = world.boards[pool].shadows
@@ -119,7 +119,7 @@ class Taker:
             if len(moves) != len(victims):
                 break
             if not self._worth_it(row, amount, victims):
-                self._worth_mattered = True
+                self.worth_mattered = True
                 return False
             if victims:
                 self._state(row, victims, seating, moves, grows=False)

@@ -74,6 +74,17 @@ class Turns:
                 heappush(self._heaps[parent], (self._key(queue, head), queue))
             queue = parent
 
+    def take_while(self, like: Callable[[int], bool]) -> list[int]:
+        """Those right behind the workload whose turn it is, as long as they are like it: they have had theirs, too."""
+        assert self._current is not None
+        line = self._lines[self._current]
+        first = len(line) - 1
+        while first > 0 and like(line[first - 1]):
+            first -= 1
+        taken = line[first : len(line) - 1]
+        del line[first : len(line) - 1]
+        return taken[::-1]
+
     def _head(self, queue: int) -> int | None:
         while queue in self._heaps:
             if not self._heaps[queue]:

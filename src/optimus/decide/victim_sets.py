@@ -16,7 +16,7 @@ from optimus.decide.victims import Unit, with_steps_before
 from optimus.decide.world import World
 from optimus.state.arrays import Ints
 from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
-from optimus.state.workload_table import size_milli
+from optimus.state.workload_table import CPU_MILLI_PER_GPU, size_milli
 
 Price = tuple[int, bool, int, int, int, int, int]
 
@@ -64,16 +64,19 @@ def most_precious_first(units: Sequence[Unit]) -> list[Unit]:
 def by_cost_for_what_they_give(units: Sequence[Unit], amount: Ints) -> list[Unit]:
     """Inside each rank of preference, workloads that give most for their cost first; more than asked for is no gain."""
     need = max(_size(amount), 1)
-    gives: dict[tuple[int, bool], int] = {}
-    for unit in units:
-        key = (unit.row, unit.whole)
-        gives[key] = gives.get(key, 0) + _size(unit.amount)
-
-    def rank(unit: Unit) -> tuple[int, bool, int, int, int]:
-        given = max(min(gives[unit.row, unit.whole], need), 1)
-        return (unit.tier, unit.whole, unit.priority if unit.whole else 0, -unit.standing, unit.cost * 1000 // given)
-
-    return sorted(units, key=rank)
+    whole = _column([unit.whole for unit in units])
+    _, workload = np.unique(_column([unit.row for unit in units]) * 2 + whole, return_inverse=True)
+    gives = np.zeros(len(units), dtype=np.int64)
+    np.add.at(gives, workload, sizes(units))
+    given = np.clip(gives[workload], 1, need)
+    rank = (
+        _column([unit.tier for unit in units]),
+        whole,
+        np.where(whole, _column([unit.priority for unit in units]), 0),
+        _column([-unit.standing for unit in units]),
+        _column([unit.cost for unit in units]) * 1000 // given,
+    )
+    return [units[i] for i in np.lexsort(rank[::-1]).tolist()]
 
 
 def by_node(units: Sequence[Unit]) -> list[Unit]:
@@ -87,6 +90,17 @@ def by_node(units: Sequence[Unit]) -> list[Unit]:
         for unit in on_node[node]:
             found.setdefault(id(unit), unit)
     return list(found.values())
+
+
+def sizes(units: Sequence[Unit]) -> Ints:
+    """Of each: its GPUs, or what its CPU counts for."""
+    gpus = _column([unit.amount[GPU_COLUMN] for unit in units])
+    cpus = _column([unit.amount[CPU_COLUMN] for unit in units])
+    return np.where(gpus > 0, gpus, cpus // CPU_MILLI_PER_GPU)
+
+
+def _column(values: list[int]) -> Ints:
+    return np.array(values, dtype=np.int64)
 
 
 def _size(amount: Ints) -> int:
@@ -124,7 +138,7 @@ class Excess:
 
     def __init__(self, world: World, pool: int, sides: Sequence[Side]) -> None:
         self._world = world
-        self._left = [world.used_coming[side.queue, pool] - side.bound for side in sides]
+        self._left: list[list[int]] = [(world.used_coming[side.queue, pool] - side.bound).tolist() for side in sides]
         self._used: set[int] = set()
 
     def allows(self, unit: Unit) -> bool:
@@ -134,8 +148,29 @@ class Excess:
             return True  # its own queue or nobody's, or asked for already
         left = self._left[unit.side]
         for step in self._still_to_go(unit):
-            left = left - step.amount
+            left = _less(left, step)
         return any(left[c] > 0 for c in self._world.ordering_columns(unit.amount))
+
+    def allowed(self, units: Sequence[Unit]) -> list[Unit]:
+        """Those it allows one after the other, in their order."""
+        if not self._used and all(unit.amount[GPU_COLUMN] > 0 and not unit.after for unit in units):
+            return self._allowed_gpus(units)
+        found = []
+        for unit in units:
+            if self.allows(unit):
+                self.use(unit)
+                found.append(unit)
+        return found
+
+    def _allowed_gpus(self, units: Sequence[Unit]) -> list[Unit]:
+        """The common case, where one sum tells: each side gives GPUs until it has none left above its bound."""
+        side = _column([unit.side for unit in units])
+        gpus = _column([unit.amount[GPU_COLUMN] for unit in units])
+        allowed = side < 0
+        for number, left in enumerate(self._left):
+            mine = np.flatnonzero(side == number)
+            allowed[mine] = np.cumsum(gpus[mine]) - gpus[mine] < left[GPU_COLUMN]
+        return [units[i] for i in np.flatnonzero(allowed).tolist()]
 
     def allows_all(self, units: Sequence[Unit]) -> bool:
         """Whether it allows them one after the other, the largest last."""
@@ -153,9 +188,13 @@ class Excess:
         for each in (unit, *self._still_to_go(unit)):
             if id(each) not in self._used:
                 self._used.add(id(each))
-                self._left[each.side] = self._left[each.side] - each.amount
+                self._left[each.side] = _less(self._left[each.side], each)
 
     def _still_to_go(self, unit: Unit) -> list[Unit]:
         if not unit.after:
             return []
         return [step for step in with_steps_before([unit]) if step is not unit and id(step) not in self._used]
+
+
+def _less(left: list[int], unit: Unit) -> list[int]:
+    return [has - gives for has, gives in zip(left, unit.amount.tolist(), strict=True)]

@@ -19,7 +19,15 @@ import numpy as np
 
 from optimus.decide.drafts import Addition
 from optimus.decide.entitlements import Entitlement, attribute
-from optimus.decide.holdings import Holdings, Ledgerbook, Place, amount_here, places_of, seating_places
+from optimus.decide.holdings import (
+    Holdings,
+    Ledgerbook,
+    Place,
+    amount_here,
+    places_of,
+    places_of_each,
+    seating_places,
+)
 from optimus.decide.quotas import waited_too_long
 from optimus.decide.shares import Shares
 from optimus.decide.turns import RATIO
@@ -28,8 +36,8 @@ from optimus.model import gangs
 from optimus.model.queues import WaitAction
 from optimus.model.workloads import Preemptible, WorkloadClass
 from optimus.state.arrays import Bools, Ints
-from optimus.state.resources import GPU_COLUMN
-from optimus.state.workload_table import PREEMPTIBLE_CODE, size_milli
+from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
+from optimus.state.workload_table import CPU_MILLI_PER_GPU, PREEMPTIBLE_CODE
 
 DEFAULT_KIND = PREEMPTIBLE_CODE[Preemptible.DEFAULT]
 OWN_QUEUE = -2
@@ -152,14 +160,16 @@ def candidates(
     if whole:
         may = _may_take_whole(world, cache, holdings, inside_minimum, reach, side, lower)
         may |= later
+        asked = np.flatnonzero(may & may_be_asked)
+        places = places_of_each(world, holdings.rows[asked].tolist())
         units.extend(
-            _whole_unit(world, holdings, i, int(side[i]), int(tier[i]), last_steps.get(i, []))
-            for i in np.flatnonzero(may & may_be_asked).tolist()
+            _whole_unit(world, holdings, i, int(side[i]), int(tier[i]), last_steps.get(i, []), room)
+            for i, room in zip(asked.tolist(), places, strict=True)
         )
         for unit in units:
             if unit.whole and unit.side == OWN_QUEUE and unit.priority == int(world.columns.priority[row]):
                 unit.standing = world.standing.get(unit.row, -1)
-    return _in_order(world, holdings, units)
+    return _in_order(holdings, units)
 
 
 def _later_in_line(world: World, cache: HoldingsCache, holdings: Holdings, row: int, own: Bools) -> Bools:
@@ -193,30 +203,32 @@ def shedding_units(world: World, shares: Shares, cache: HoldingsCache, pool: int
                 units.append(unit)
                 steps.append(unit)
         if holdings.kind[i] != MINIMUM_KEPT:
-            units.append(_whole_unit(world, holdings, int(i), OWN_QUEUE, int(tier[i]), steps))
-    return _in_order(world, holdings, units)
+            places = places_of(world, int(holdings.rows[i]))
+            units.append(_whole_unit(world, holdings, int(i), OWN_QUEUE, int(tier[i]), steps, places))
+    return _in_order(holdings, units)
 
 
-def _in_order(world: World, holdings: Holdings, units: list[Unit]) -> list[Unit]:
-    started = {int(r): int(s) for r, s in zip(holdings.rows, holdings.started, strict=True)}
-
-    def preference(unit: Unit) -> tuple[int, bool, int, int, int, bool, int, int, str, int]:
-        size = size_milli(int(unit.amount[GPU_COLUMN]), int(unit.amount[1]))
-        return (
-            unit.tier,
-            unit.whole,  # surplus is below every minimum of its queue, whatever the priority
-            unit.priority if unit.whole else 0,
-            -unit.standing,
-            unit.cost,
-            started[unit.row] >= 0,
-            -started[unit.row],
-            size,
-            world.spec(unit.row).id,
-            _steps_before(unit),
-        )
-
-    units.sort(key=preference)
-    return units
+def _in_order(holdings: Holdings, units: list[Unit]) -> list[Unit]:
+    if len(units) < 2:
+        return units
+    place = dict(zip(holdings.rows.tolist(), range(len(holdings.rows)), strict=True))
+    at = np.array([place[unit.row] for unit in units], dtype=np.int64)
+    gpus = np.array([unit.amount[GPU_COLUMN] for unit in units], dtype=np.int64)
+    cpus = np.array([unit.amount[CPU_COLUMN] for unit in units], dtype=np.int64)
+    whole = np.array([unit.whole for unit in units])
+    preference = (
+        np.array([unit.tier for unit in units], dtype=np.int64),
+        whole,  # surplus is below every minimum of its queue, whatever the priority
+        np.where(whole, np.array([unit.priority for unit in units], dtype=np.int64), 0),
+        np.array([-unit.standing for unit in units], dtype=np.int64),
+        np.array([unit.cost for unit in units], dtype=np.int64),
+        holdings.started[at] >= 0,
+        -holdings.started[at],
+        np.where(gpus > 0, gpus, cpus // CPU_MILLI_PER_GPU),
+        holdings.rank[at],
+        np.array([_steps_before(unit) for unit in units], dtype=np.int64),
+    )
+    return [units[i] for i in np.lexsort(preference[::-1]).tolist()]
 
 
 def overage(world: World, shares: Shares, pool: int) -> Ints:
@@ -281,10 +293,12 @@ def _patience_ms(world: World, cache: HoldingsCache, queue: int) -> int:
     return 0 if longest is None else int(cache.before_preempt[queue]) or max(longest, 1)
 
 
-def _whole_unit(world: World, holdings: Holdings, i: int, side: int, tier: int, steps: list[Unit]) -> Unit:
-    """The workload without what its surplus steps, which go first, give back."""
+def _whole_unit(
+    world: World, holdings: Holdings, i: int, side: int, tier: int, steps: list[Unit], places: list[Place]
+) -> Unit:
+    """The workload without what its surplus steps, which go first, give back. `places`: all that it has."""
     row = int(holdings.rows[i])
-    amount, places = amount_here(world, row, holdings.amount[i]), None
+    amount = amount_here(world, row, holdings.amount[i])
     if steps:
         before = {slot for step in steps for slot in step.slots or ()}
         undone = {id(step.fresh) for step in steps}
@@ -301,7 +315,7 @@ def _whole_unit(world: World, holdings: Holdings, i: int, side: int, tier: int, 
         priority=int(holdings.priority[i]),
         tier=tier,
         cost=int(holdings.cost[i]),
-        places=places_of(world, row) if places is None else places,
+        places=places,
         after=tuple(steps),
     )
 

@@ -15,7 +15,7 @@ from optimus.decide.asks import Ask
 from optimus.decide.boards import Board, Ledger
 from optimus.decide.drafts import Addition, Draft, Script
 from optimus.decide.durations import end_ms
-from optimus.decide.placement.scoring import Scorer
+from optimus.decide.placement.scoring import Scorer, Tables
 from optimus.decide.placement.seating import Seating, Seats, Tries
 from optimus.decide.placement.shapes import Shape, build_shape, shape_key
 from optimus.decide.policies.policy import Policy
@@ -25,7 +25,7 @@ from optimus.model.slots import Phase
 from optimus.model.workloads import Preemptible, Role, Workload
 from optimus.state.arrays import Ints
 from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
-from optimus.state.snapshot import Snapshot
+from optimus.state.snapshot import PoolView, Snapshot
 from optimus.state.workload_table import PREEMPTIBLE_CODE, Signature
 
 NEVER_TAKEN = PREEMPTIBLE_CODE[Preemptible.NO]
@@ -47,8 +47,9 @@ class World:
         self.tree = snapshot.tree
         self.conditions: list[Condition] = []
         self.unreached: set[str] = set()
-        self.scorer = Scorer(snapshot.tables, snapshot.resources, policy)
-        self.gap = self.scorer.gap
+        tables = snapshot.worked_out.once("tables", lambda: Tables(snapshot.tables, snapshot.resources))
+        self.scorer = Scorer(tables, policy)
+        self.gap = tables.gap
         self.boards = [Board(snapshot, view, self.scorer.score) for view in snapshot.pools]
         self.node_index: Ints = np.zeros(len(snapshot.node_pool), dtype=np.int64)
         for view in snapshot.pools:
@@ -77,8 +78,6 @@ class World:
         """By queue: the places in line of running work that gives its turn, in order."""
         self.script = Script()
         self._asks: dict[int, Ask] = {}
-        self._shapes: dict[tuple[object, ...], Shape] = {}
-        self._shape_keys = 0
         self.fixed = self._fixed_use()
         """[queue, pool, resource] taken by work that must stay inside the guarantee."""
 
@@ -104,15 +103,15 @@ class World:
     def shape(self, workload: Workload, role: Role, pool: int) -> Shape:
         view = self.boards[pool].view
         key = (pool, *shape_key(workload, role.request, view.pool.strategy_for(workload.workload_class)))
-        found = self._shapes.get(key)
-        if found is None:
-            found = self._shapes[key] = build_shape(workload, role.request, view, self.snapshot.resources)
-            found.key = self.next_shape_key()
-        return found
+        return self.snapshot.worked_out.once(("shape", *key), lambda: self._build_shape(workload, role, view))
+
+    def _build_shape(self, workload: Workload, role: Role, view: PoolView) -> Shape:
+        shape = build_shape(workload, role.request, view, self.snapshot.resources)
+        shape.key = self.next_shape_key()
+        return shape
 
     def next_shape_key(self) -> int:
-        self._shape_keys += 1
-        return self._shape_keys
+        return self.snapshot.worked_out.next_number()
 
     def ordering_columns(self, amount: Ints) -> list[int]:
         """The resources by which shares and guarantees of this work are measured: GPUs if it has any, else its named

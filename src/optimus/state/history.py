@@ -51,8 +51,10 @@ class RunTimes:
     def __init__(self, recent: list[int] | None = None) -> None:
         self._recent: deque[int] = deque(recent or [], SAMPLES)
         self._sorted = sorted(self._recent)
+        self._array: Ints | None = None
 
     def add(self, run_ms: int) -> None:
+        self._array = None
         if len(self._recent) == SAMPLES:
             del self._sorted[bisect_right(self._sorted, self._recent[0]) - 1]
         self._recent.append(run_ms)
@@ -70,17 +72,25 @@ class RunTimes:
 
     def highs_ms(self, beyond_ms: Ints) -> Ints:
         """`high_ms` of many at once; -1 for None."""
-        times = np.array(self._sorted, dtype=np.int64)
+        times = self._as_array()
         first = np.searchsorted(times, beyond_ms, side="right")
         longer = len(times) - first
         at = first + longer * HIGH_QUANTILE_PERCENT // 100 - (longer * HIGH_QUANTILE_PERCENT % 100 == 0)
         return np.where(longer > 0, times[np.clip(at, 0, max(len(times) - 1, 0))], -1) if len(times) else first - 1
 
-    def mean_beyond_ms(self, elapsed_ms: int) -> int | None:
-        """Mean total run time of work that outlived `elapsed_ms`; None when nothing did."""
-        first = bisect_right(self._sorted, elapsed_ms)
-        longer = self._sorted[first:]
-        return sum(longer) // len(longer) if longer else None
+    def means_beyond_ms(self, elapsed_ms: Ints) -> Ints:
+        """Mean total run time of work that outlived each of these; 0 where nothing did."""
+        times = self._as_array()
+        first = np.searchsorted(times, elapsed_ms, side="right")
+        longer = len(times) - first
+        sums = np.concatenate([np.cumsum(times[::-1])[::-1], [0]])
+        found: Ints = sums[first] // np.maximum(longer, 1)
+        return found
+
+    def _as_array(self) -> Ints:
+        if self._array is None:
+            self._array = np.array(self._sorted, dtype=np.int64)
+        return self._array
 
     def recent(self) -> list[int]:
         return list(self._recent)

@@ -81,9 +81,7 @@ class Occupancy:
             workload.promised[row] += 1
         else:
             workload.held[row] += 1
-        self._count(slot, COMING, 1)
-        if not promised:
-            self._count(slot, NOW, 1)
+        self._count(slot, 1, *([COMING] if promised else [COMING, NOW]))
         return slot
 
     def place(
@@ -117,7 +115,7 @@ class Occupancy:
         columns.until[slot] = until_ms
         self._state.workloads.columns.promised[row] -= 1
         self._state.workloads.columns.held[row] += 1
-        self._count(slot, NOW, 1)
+        self._count(slot, 1, NOW)
 
     def move(self, slot: int, event: Event, now_ms: int) -> None:
         """One arrow of the state machine; an event that makes no sense in this phase is ignored."""
@@ -225,19 +223,20 @@ class Occupancy:
             for q, p, r in np.argwhere(used).tolist()
         }
 
-    def _count(self, slot: int, ledger: str, sign: int) -> None:
+    def _count(self, slot: int, sign: int, *ledgers: str) -> None:
         state = self._state
         columns = state.slots.columns
         amount = columns.amount[slot] if sign > 0 else -columns.amount[slot]
-        node = int(columns.node[slot])
+        node, row = int(columns.node[slot]), int(columns.workload[slot])
         milli, activity = sign * int(columns.milli[slot]), sign * self._activity_milli(slot)
-        state.nodes.take(ledger, node, amount[1:], state.slots.devices[slot], milli, activity)
-        if ledger == COMING:
-            state.workloads.columns.amount[columns.workload[slot]] += amount
-        own = self._own_now if ledger == NOW else self._own_coming
-        queue = int(state.workloads.columns.queue[columns.workload[slot]])
-        if 0 <= queue < len(own):
-            own[queue, state.node_pool[node]] += amount
+        queue = int(state.workloads.columns.queue[row])
+        for ledger in ledgers:
+            state.nodes.take(ledger, node, amount[1:], state.slots.devices[slot], milli, activity)
+            if ledger == COMING:
+                state.workloads.columns.amount[row] += amount
+            own = self._own_now if ledger == NOW else self._own_coming
+            if 0 <= queue < len(own):
+                own[queue, state.node_pool[node]] += amount
 
     def _activity_milli(self, slot: int) -> int:
         columns = self._state.slots.columns
@@ -250,7 +249,7 @@ class Occupancy:
         row = int(columns.workload[slot])
         workloads.columns.held[row] -= 1
         workloads.columns.releasing[row] += 1
-        self._count(slot, COMING, -1)
+        self._count(slot, -1, COMING)
         key = (int(columns.role[slot]), int(columns.ordinal[slot]))
         workloads.leaving[row][key] = workloads.slots[row].pop(key)
 
@@ -281,14 +280,12 @@ class Occupancy:
         promised = bool(columns.promised[slot])
         if phase == Phase.RELEASING:
             workload.releasing[row] -= 1
+        elif promised:
+            workload.promised[row] -= 1
         else:
-            if promised:
-                workload.promised[row] -= 1
-            else:
-                workload.held[row] -= 1
-            self._count(slot, COMING, -1)
-        if not promised:
-            self._count(slot, NOW, -1)
+            workload.held[row] -= 1
+        ledgers = [COMING] * (phase != Phase.RELEASING) + [NOW] * (not promised)
+        self._count(slot, -1, *ledgers)
         places = state.workloads.leaving if phase == Phase.RELEASING else state.workloads.slots
         del places[row][(int(columns.role[slot]), int(columns.ordinal[slot]))]
         state.slots.free(slot)

@@ -62,6 +62,7 @@ class Snapshot:
         self.overlaps = state.overlaps
         self.node_pool = state.node_pool
         self.history = state.history
+        self.worked_out = state.worked_out
         nodes = state.nodes.columns
         self.now_scalars = nodes.view("now_scalars")
         self.now_gpus = nodes.view("now_gpus")

@@ -33,6 +33,7 @@ from optimus.state.queue_tree import QueueTree
 from optimus.state.resources import ResourceIndex
 from optimus.state.slot_table import SlotTable
 from optimus.state.snapshot import PoolView, Snapshot, overlapping_pools, view_pools
+from optimus.state.worked_out import WorkedOut
 from optimus.state.workload_table import WorkloadTable
 
 
@@ -58,6 +59,7 @@ class State:
         """Pool -> nodes that match it too, but belong to a pool with an earlier name."""
         self.node_pool: Ints = np.zeros(0, dtype=np.int64)
         """Pool number of each node row."""
+        self.worked_out = WorkedOut()
         self.occupancy = Occupancy(self)
         self._layout_dirty = True
         self._apply: dict[type, Callable[[Any, int], list[Problem] | None]] = {
@@ -106,6 +108,7 @@ class State:
         if not self._layout_dirty:
             return
         self._layout_dirty = False
+        self.worked_out.forget()
         names = sorted(self.pools)
         self.tree = QueueTree(self.queues.values(), names, self.resources.columns)
         self.pool_views, self.node_pool = view_pools(self.nodes, [self.pools[name] for name in names])
@@ -296,3 +299,4 @@ class State:
 
     def _tables_refreshed(self, observation: seen.TablesRefreshed, _now: int) -> None:
         self.tables = observation.tables
+        self.worked_out.forget()

@@ -94,6 +94,8 @@ class WorkloadTable:
             busy_at=-1,
             expected=-1,
             max_runtime=-1,
+            restart_cost=0,
+            checkpoint_interval=-1,
             attained=0,  # size x time up to `counted_at`
             worked=0,  # speed x time: what one replica would have needed as long for
             elapsed=0,
@@ -131,6 +133,9 @@ class WorkloadTable:
         if columns.expected[row] < 0 or workload.expected_duration_ms is not None:
             columns.expected[row] = -1 if workload.expected_duration_ms is None else workload.expected_duration_ms
         columns.max_runtime[row] = -1 if workload.max_runtime_ms is None else workload.max_runtime_ms
+        columns.restart_cost[row] = workload.restart_cost_ms
+        interval = workload.checkpoint.interval_ms if workload.checkpoint is not None else None
+        columns.checkpoint_interval[row] = -1 if interval is None else interval
         if shape.elastic:
             self.elastic[row] = None
         else:

@@ -19,7 +19,18 @@ from tests.sim.peers.stories import job
 
 FROM_ONE = {"pollux"}
 """It takes only jobs that can run on one GPU."""
-FRAMES = {"expectations", "knapsack", "lines", "placement", "registry", "room", "rounds", "scaling", "whole_nodes"}
+FRAMES = {
+    "expectations",
+    "from_inside",
+    "knapsack",
+    "lines",
+    "placement",
+    "registry",
+    "room",
+    "rounds",
+    "scaling",
+    "whole_nodes",
+}
 
 
 def a_day(seed: int) -> Iterator[Job]:

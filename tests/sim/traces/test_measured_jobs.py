@@ -153,3 +153,9 @@ def test_unknown_applications_and_batches_that_were_not_measured_are_left_out(po
     assert "toy was measured with" in left_out[4]
     with pytest.raises(TraceError, match="rigid, scaling, adaptive"):
         load(pollux, mode="magic")
+
+
+def test_without_spreading_a_job_is_as_fast_as_on_one_node_wherever_it_is(gavel: Path) -> None:
+    work = steady(load(gavel, spreading=False, gpus_per_node=2), "1")
+    assert [work.speed(Spread(per_node, "v100")) for per_node in ((4,), (2, 2), (1, 1, 1, 1))] == [1.0, 1.0, 1.0]
+    assert (work.duration_ms, work.steps_per_s) == (100_000, 40.0)

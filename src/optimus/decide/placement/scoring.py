@@ -30,17 +30,45 @@ ACTIVITY_BITS = 8
 POLICY_BITS = 20
 SCARCITY_PERCENT = 10
 """A model that is asked for twice as much as there is idle counts this much slower."""
+MOST_ASKS = 4096
+"""So many prepared requests are kept."""
+
+
+class Tables:
+    """The packing tables in the forms that scores need; they change rarely."""
+
+    def __init__(self, tables: PackingTables, resources: ResourceIndex) -> None:
+        self.compiled = CompiledTables(tables, resources.models)
+        self.price = np.array([tables.model_price.get(model, 0.0) for model in resources.models] + [0.0])
+        values = self.compiled.gap[np.arange(GAP_STEPS + 1) * GAP_MILLI]
+        self.gap: list[int] = [round(float(v) * 1000) for v in values]
+        self._asks: dict[int, UsableAsk] = {}
+
+    def ask(self, shape: Shape) -> UsableAsk:
+        found = self._asks.get(shape.key)
+        if found is None:
+            request = shape.request
+            milli = request.gpu_milli
+            if request.gpu_memory_mib:
+                milli = min(int(shape.share.min(initial=NO_SHARE)), 1000)
+            found = self.compiled.ask(
+                gpu_count=request.gpu_count,
+                gpu_milli=milli,
+                cpu_milli=request.cpu_milli,
+                memory_mib=request.memory_mib,
+                allowed=shape.model_ok[:-1] if request.models else None,
+            )
+            if len(self._asks) >= MOST_ASKS:
+                self._asks.clear()
+            self._asks[shape.key] = found
+        return found
 
 
 class Scorer:
-    def __init__(self, tables: PackingTables, resources: ResourceIndex, policy: Policy) -> None:
-        self._compiled = CompiledTables(tables, resources.models)
-        self._price = np.array([tables.model_price.get(model, 0.0) for model in resources.models] + [0.0])
-        self._asks: dict[int, UsableAsk] = {}
+    def __init__(self, tables: Tables, policy: Policy) -> None:
+        self._tables = tables
         self._policy = policy
         self.conditions: list[Condition] = []
-        values = self._compiled.gap[np.arange(GAP_STEPS + 1) * GAP_MILLI]
-        self.gap: list[int] = [round(float(v) * 1000) for v in values]
 
     def score(self, room: Room, shape: Shape, at: Ints | slice) -> Ints:
         spread = shape.strategy is Strategy.SPREAD
@@ -56,26 +84,14 @@ class Scorer:
         return total
 
     def _usable(self, room: Room, shape: Shape, at: Ints | slice) -> Ints:
-        ask = self._asks.get(shape.key)
-        if ask is None:
-            request = shape.request
-            milli = request.gpu_milli
-            if request.gpu_memory_mib:
-                milli = min(int(shape.share.min(initial=NO_SHARE)), 1000)
-            ask = self._asks[shape.key] = self._compiled.ask(
-                gpu_count=request.gpu_count,
-                gpu_milli=milli,
-                cpu_milli=request.cpu_milli,
-                memory_mib=request.memory_mib,
-                allowed=shape.model_ok[:-1] if request.models else None,
-            )
-        scalars = room.scalars[at]
-        return gain(self._compiled, ask, room.gpus[at], room.view.gpu_model[at], scalars[:, 0], scalars[:, 1]).gain
+        tables, scalars = self._tables, room.scalars[at]
+        free = (room.gpus[at], room.view.gpu_model[at], scalars[:, 0], scalars[:, 1])
+        return gain(tables.compiled, tables.ask(shape), *free).gain
 
     def _speed(self, room: Room, shape: Shape, at: Ints | slice) -> Ints:
         """Percent of the fastest, less what the scarcity of that model is worth."""
         models = room.view.gpu_model[at]
-        scarcity = np.where(shape.share[at] < NO_SHARE, self._price[models], 0.0).max(axis=1, initial=0.0)
+        scarcity = np.where(shape.share[at] < NO_SHARE, self._tables.price[models], 0.0).max(axis=1, initial=0.0)
         speed: Ints = shape.speed_percent[at] - np.floor(scarcity * SCARCITY_PERCENT).astype(np.int64)
         return speed
 

@@ -17,7 +17,7 @@ from optimus.drivers.sim.peers import native, shortest
 from optimus.drivers.sim.peers.afs import afs
 from optimus.drivers.sim.peers.elasticflow import elasticflow
 from optimus.drivers.sim.peers.fifo import fifo
-from optimus.drivers.sim.peers.gavel import gavel_ftf, gavel_las, gavel_sum
+from optimus.drivers.sim.peers.gavel import gavel_ftf, gavel_las, gavel_las_filled, gavel_sum
 from optimus.drivers.sim.peers.kai import kai
 from optimus.drivers.sim.peers.lucid import lucid
 from optimus.drivers.sim.peers.optimus_eurosys import optimus_eurosys
@@ -103,6 +103,13 @@ _ALL = [
         round_ms=6 * _MINUTE,
     ),
     Peer(
+        name="gavel-las-filled",
+        make=gavel_las_filled,
+        doc="gavel-las, and what is left goes to those who make most of it; better than published.",
+        takes=(Takes.RIGID, Takes.MIXED),
+        round_ms=6 * _MINUTE,
+    ),
+    Peer(
         name="gavel-ftf",
         make=gavel_ftf,
         doc="Gavel with the best worst finish-time ratio (OSDI'20).",
@@ -113,7 +120,7 @@ _ALL = [
     Peer(
         name="gavel-sum",
         make=gavel_sum,
-        doc="Gavel with the largest sum of relative rates (OSDI'20).",
+        doc="Gavel with the largest sum of throughputs in steps per second (OSDI'20).",
         takes=(Takes.RIGID, Takes.MIXED),
         round_ms=6 * _MINUTE,
     ),

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from optimus.drivers.sim.clockwork import Clockwork, Run
-from optimus.drivers.sim.peers.gavel import Floats, Models
+from optimus.drivers.sim.peers.gavel import Models
+from optimus.drivers.sim.peers.gavel_shares import Floats
 from optimus.drivers.sim.peers.knapsack import choose
 from optimus.drivers.sim.peers.pollux import most_replicas, restart_factor
 from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler, together

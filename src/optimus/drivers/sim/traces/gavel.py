@@ -37,7 +37,10 @@ def load_gavel(
     reference: str = "v100",
     gpus_of_each: int = GPUS_OF_EACH,
     gpus_per_node: int = 4,
+    spreading: bool = True,
 ) -> Trace:
+    """`spreading`: a job is slower, or faster, when it is spread; without it, as fast as on one node, whatever its
+    size, as in the artifact's simulator."""
     table = Table(path)
     table.demand(*COLUMNS)
     rates = Throughputs(throughputs or find_table(path))
@@ -54,7 +57,7 @@ def load_gavel(
             raise RowError(
                 f"asks for {gpus} GPUs of one model, and the cluster has {gpus_of_each}; it could never start"
             )
-        job = _job(row, rates, reference, gpus_per_node)
+        job = _job(row, rates, reference, gpus_per_node if spreading else 0)
         known = rates.measured(job.family, gpus)
         if known != gpus:
             message = f"no rate of {job.family} on {gpus} GPUs was measured; {gpus / known:g} times that of {known}"
@@ -75,12 +78,13 @@ def _nodes(models: tuple[str, ...], gpus_of_each: int, per_node: int) -> tuple[N
 
 
 def _job(row: Row, rates: Throughputs, reference: str, per_node: int) -> Job:
+    """`per_node` 0: wherever its GPUs are, it is as fast as on one node."""
     kind, gpus = row.name("job_type"), row.gpus("scale_factor")
     if not rates.knows(kind):
         raise RowError(f"no rate of {kind} in {rates.path.name}; add it or choose the table that goes with the list")
     steps = row.number("total_steps")
     submit_ms = row.ms("arrival_s")
-    fits = gpus <= per_node
+    fits = gpus <= per_node or not per_node
     most = rates.rate(kind, gpus, reference, together=fits)
     if most <= 0:
         raise RowError(f"{kind} does not run on {gpus} {reference}, the reference; choose another reference")
@@ -88,7 +92,8 @@ def _job(row: Row, rates: Throughputs, reference: str, per_node: int) -> Job:
         duration_ms=positive_ms("total_steps", steps / most * 1000),
         replicas=gpus,
         speed_by_model={m: rates.rate(kind, gpus, m, together=True) / most for m in rates.models},
-        speed_spread={m: rates.rate(kind, gpus, m, together=False) / most for m in rates.models},
+        speed_spread={m: rates.rate(kind, gpus, m, together=not per_node) / most for m in rates.models},
+        steps_per_s=most,
     )
     best = work.speed_by_model if fits else work.speed_spread
     slo = row.number_or("slo", -1.0)

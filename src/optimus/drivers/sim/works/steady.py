@@ -26,6 +26,8 @@ class Steady(Struct, frozen=True, kw_only=True):
     speed_by_nodes: tuple[float, ...] = ()
     """Speed when spread over 1, 2, 3 … nodes; the last one holds for more. Empty: spreading costs nothing."""
     speed_across_racks: float = 1.0
+    steps_per_s: float = 1.0
+    """At speed 1, where steps were counted."""
 
     def begin(self) -> Progress:
         return _SteadyProgress(self)

@@ -1,0 +1,206 @@
+"""Forecasts beside what came: how often work starts by the P50 and by the P90 that it was told.
+
+A trace is played under the default policy. At many moments the state is taken, and the waiting work is forecast from
+nothing but that state and what was seen until then. Counted is how many forecasts were kept: near 50 % and 90 % is what
+they claim.
+
+    drawn      the quantiles as they are drawn, nobody comes
+    arrivals   newcomers are drawn as often as in the day before (with --arrivals: ten times the work)
+    widened    either of them, each forecast as wide as earlier ones of the same trace make it; only outcomes that were
+               known at the moment are used
+
+    python -m benchmarks.forecast                                   # synthetic, about 25 minutes on one core
+    python -m benchmarks.forecast --philly FOLDER --itp FOLDER      # public traces too (see docs/reference/traces.md)
+    python -m benchmarks.forecast --moments 6 --samples 5 --seeds 1 # a minute, to see that it works
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: small problems, many threads would only spin
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from benchmarks import measuring
+from optimus.drivers.sim.brain import Brain
+from optimus.drivers.sim.clockwork import Clockwork, News
+from optimus.drivers.sim.forecasting import Asked, Past
+from optimus.drivers.sim.forecasting.arrivals import gathered
+from optimus.drivers.sim.forecasting.foreseeing import foresee
+from optimus.drivers.sim.forecasting.judging import coverage, judge, widened
+from optimus.drivers.sim.forecasting.widening import Judged
+from optimus.drivers.sim.jobs import workload_of
+from optimus.drivers.sim.present import Present, of_engine
+from optimus.drivers.sim.setup import uniform_nodes
+from optimus.drivers.sim.traces import formats, shaping, synthetic
+from optimus.drivers.sim.traces.trace import Trace, TraceError, setup_on
+from optimus.engine.engine import Engine
+from optimus.model.plans import Start
+
+JOBS = 600
+GPUS = 64
+LOAD = 1.1
+LISTS = 3
+"""Of a folder, the first ones."""
+WARM_UP = 0.15
+"""Of the time in which jobs are submitted: nothing has ended yet, and nobody could forecast."""
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    name: str
+    trace: str
+    """`synthetic`, or a file."""
+    seed: int = 0
+    sigma: float | None = None
+    """Schedulers and forecasts are told run times with this error."""
+
+
+class Snapshots(Brain):
+    """The real engine, and somebody who takes the state at given moments in which something waits."""
+
+    def __init__(self, engine: Engine, moments: Sequence[int]) -> None:
+        super().__init__(engine)
+        self.taken: list[tuple[Present, Past]] = []
+        self.starts: dict[str, list[int]] = {}
+        self._moments = list(reversed(moments))
+
+    def decide(self, clock: Clockwork, news: News) -> None:
+        super().decide(clock, news)
+        assert self.plan is not None
+        for action in self.plan.actions:
+            if isinstance(action, Start):
+                self.starts.setdefault(action.workload, []).append(clock.now_ms)
+        if self._moments and clock.now_ms >= self._moments[-1] and len(clock.active) > len(clock.running):
+            while self._moments and clock.now_ms >= self._moments[-1]:
+                self._moments.pop()
+            self.taken.append((of_engine(self.engine, clock.now_ms), self._past(clock)))
+
+    def _past(self, clock: Clockwork) -> Past:
+        came = [run for run in clock.runs if run.arrived]
+        over = [run for run in came if run.record.end_ms is not None]
+        errors = [run.record.run_ms / run.job.expected_ms for run in over if run.job.expected_ms]
+        workloads = [workload_of(run.job) for run in came]
+        return gathered(workloads, errors, begin_ms=clock.runs[0].job.submit_ms, now_ms=clock.now_ms)
+
+
+def trace_of(case: Case) -> Trace:
+    if case.trace == "synthetic":
+        trace = synthetic.generate(synthetic.Mix(jobs=JOBS, gpus=GPUS, load=LOAD, seed=case.seed))
+    else:
+        trace = formats.load(case.trace, first_jobs=JOBS)
+        trace = msgspec.structs.replace(trace, setup=setup_on(trace, uniform_nodes(GPUS // 8, 8)))
+        fitting = tuple(job for job in trace.jobs if job.total_gpus <= GPUS)
+        trace = shaping.at_load(msgspec.structs.replace(trace, jobs=fitting), LOAD, GPUS)
+    return trace if case.sigma is None else shaping.with_predictions(trace, case.sigma, case.seed)
+
+
+def measure(case: Case, moments: int, samples: int, arrivals: bool) -> dict[str, list[Judged]]:
+    trace = trace_of(case)
+    assert trace.setup is not None
+    first, last = trace.jobs[0].submit_ms, trace.jobs[-1].submit_ms
+    begin = first + round((last - first) * WARM_UP)
+    planned = [begin + (last - begin) * i // moments for i in range(moments)]
+    brain = Snapshots(Engine(), planned)
+    record = Clockwork(trace.setup, trace.jobs).play(brain)
+    found: dict[str, list[Judged]] = {kind: [] for kind in ("drawn", "arrivals")[: 1 + arrivals]}
+    for present, past in brain.taken:
+        for kind, judged in found.items():
+            known = past if kind == "arrivals" else Past(errors=past.errors)
+            told = foresee(Asked(present=present, samples=samples, seed=case.seed, past=known))
+            judged.extend(judge(told, brain.starts, record.end_ms))
+    return found | {f"{kind}, widened": widened(judged) for kind, judged in found.items()}
+
+
+def cases_of(seeds: int, philly: Path | None, itp: Path | None) -> Iterator[Case]:
+    for seed in range(1, seeds + 1):
+        yield Case(name="synthetic, nothing told", trace="synthetic", seed=seed)
+    for seed in range(1, seeds + 1):
+        yield Case(name="synthetic, told with error 0.5", trace="synthetic", seed=seed, sigma=0.5)
+    for name, folder in (("Philly", philly), ("ITP", itp)):
+        files = sorted(folder.glob("*.csv*"))[:LISTS] if folder is not None else []
+        if folder is not None and not files:
+            raise TraceError(f"{folder}: no list of jobs in it; name the folder of the {name} data")
+        for file in files:
+            yield Case(name=f"{name}, nothing told", trace=str(file))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.forecast", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--moments", type=int, default=30, help="of each trace")
+    parser.add_argument("--samples", type=int, default=12)
+    parser.add_argument("--arrivals", type=int, default=0, metavar="N", help="with newcomers too, on N seeds: slow")
+    parser.add_argument("--philly", type=Path)
+    parser.add_argument("--itp", type=Path)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--dry", action="store_true", help="print, and leave the result file alone")
+    chosen = parser.parse_args(arguments)
+    try:
+        cases = list(cases_of(chosen.seeds, chosen.philly, chosen.itp))
+    except TraceError as error:
+        print(error, file=sys.stderr)
+        return 2
+    judged: dict[tuple[str, str], list[tuple[int, Judged]]] = {}
+    count = len(cases)
+    settings = {"jobs": JOBS, "gpus": GPUS, "load": LOAD, "moments": chosen.moments, "samples": chosen.samples}
+    with ProcessPoolExecutor(chosen.processes) as pool:
+        played = pool.map(
+            measure,
+            cases,
+            [chosen.moments] * count,
+            [chosen.samples] * count,
+            [case.trace == "synthetic" and case.seed <= chosen.arrivals for case in cases],
+        )
+        for number, (case, found) in enumerate(zip(cases, played, strict=True)):
+            print(f"{number + 1} of {count}: {case.name}, seed {case.seed}", file=sys.stderr, flush=True)
+            for kind, rows in found.items():
+                judged.setdefault((case.name, kind), []).extend((number, row) for row in rows)
+            if not chosen.dry:
+                _keep([_row(name, kind, pairs) | {"settings": settings} for (name, kind), pairs in judged.items()])
+    for (name, kind), pairs in judged.items():
+        print(_line(_row(name, kind, pairs)))
+    return 0
+
+
+def _keep(rows: list[dict[str, Any]]) -> None:
+    """Beside rows of other traces that are there: each kind of trace can be measured by itself."""
+    path = measuring.RESULTS / "forecast.json"
+    before = json.loads(path.read_text()).get("rows", []) if path.is_file() else []
+    new = {(row["trace"], row["kind"]) for row in rows}
+    kept = [row for row in before if (row["trace"], row["kind"]) not in new]
+    measuring.write("forecast", {"rows": sorted([*kept, *rows], key=lambda row: (row["trace"], row["kind"]))})
+
+
+def _row(trace: str, kind: str, found: list[tuple[int, Judged]]) -> dict[str, Any]:
+    shared: dict[tuple[int, int], int] = {}
+    groups = [shared.setdefault((number, one.at_ms), len(shared)) for number, one in found]
+    told = msgspec.to_builtins(coverage([one for _, one in found], groups))
+    return {"trace": trace, "kind": kind, "traces": len({number for number, _ in found}), **told}
+
+
+def _line(row: dict[str, Any]) -> str:
+    p50, p90 = row["p50"], row["p90"]
+    return (
+        f"{row['trace']:32} {row['kind']:18} {p50['forecasts']:5} forecasts at {row['moments']:4} moments   "
+        f"P50 {_percent(p50)}   P90 {_percent(p90)}   loss {(row['lossMs'] or 0) / 60_000:.0f} min"
+    )
+
+
+def _percent(kept: dict[str, Any]) -> str:
+    if kept["part"] is None:
+        return "-"
+    return f"{kept['part']:.1%} ({kept['low']:.0%} to {kept['high']:.0%})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
