@@ -352,8 +352,8 @@ class Sizer:
         times = self.world.snapshot.history.work_by_family.get(family) if family else None
         if times is None:
             return UNKNOWN
-        mean = times.mean_beyond_ms(worked_ms)
-        return mean - worked_ms if mean is not None else worked_ms // 4
+        mean = int(times.means_beyond_ms(np.array([worked_ms], dtype=np.int64))[0])
+        return mean - worked_ms if mean else worked_ms // 4
 
     # -- doing it -----------------------------------------------------------------------------------------------
 
