@@ -20,14 +20,12 @@ from functools import partial
 import numpy as np
 
 from optimus.decide.arranging import Arranger, Change, Member
-from optimus.decide.durations import elapsed_ms
 from optimus.decide.knapsack import Choice, choose
 from optimus.decide.lines import gives_turns
 from optimus.decide.placement.seating import Seating
-from optimus.decide.policies.columns import UNKNOWN, SizeColumns
 from optimus.decide.policies.policy import size_worths
-from optimus.decide.quotas import largest_amount
 from optimus.decide.shares import Shares
+from optimus.decide.size_facts import SizeFacts
 from optimus.decide.taking import Taker
 from optimus.decide.turns import divide
 from optimus.decide.victims import TURN_RESTARTS
@@ -35,12 +33,9 @@ from optimus.decide.world import World
 from optimus.model import gangs
 from optimus.model.queues import QueueState
 from optimus.model.reasons import Code, Reason, reason
-from optimus.model.speeds import speed_milli
 from optimus.model.workloads import Topology
 from optimus.state.workload_table import Signature
 
-MOST_HOSTS = 16
-"""Up to so many nodes every whole number of them is a size; above, steps become wider."""
 TRIALS = 8
 """How often a group is chosen anew because there were no seats for a size."""
 EVERYTHING = 1 << 40
@@ -63,7 +58,7 @@ class Sizer:
         """Those that wait and for which sizing found no seats: `taking` may."""
         self._changed: set[int] = set()
         """Those that have their size in this plan."""
-        self._family_speeds: dict[str, tuple[int, ...]] | None = None
+        self._facts = SizeFacts(world, self._able)
 
     def is_sized(self, row: int) -> bool:
         """Whether its size is chosen here and not by growth."""
@@ -262,29 +257,15 @@ class Sizer:
                     continue
                 needed += member.least * member.gpus
             if not member.sizes:
-                member.sizes = self._sizes(member, arranger.grain(member.shape))
+                member.sizes = self._facts.sizes(member, arranger.grain(member.shape))
             admitted.append(member)
         return admitted, capacity
-
-    def _sizes(self, member: Member, grain: int) -> tuple[int, ...]:
-        """In replicas, the present size first: what divides a node, whole nodes, or what its owner lists. Work that is
-        measured goes no further than that, and than double of what it runs with: beyond, its speed is a guess."""
-        world = self.world
-        role, measured = member.ask.signature.chains[0].role, len(self._speeds(member.row))
-        most = max(measured, 2 * member.now * member.runs, member.least) if measured else role.max
-        most = min(most, role.max)
-        allowed = largest_amount(world, member.row)
-        if allowed is not None:
-            most = min(most, allowed // (member.gpus * 1000))
-        sizes = [k for k in role.sizes if k <= most] if role.sizes else _tidy(role.min, most, grain)
-        first = member.now or member.least
-        return (first, *(k for k in sizes if k != first and k >= member.least))
 
     def _targets(self, members: list[Member], capacity: int) -> dict[int, int] | None:
         if not members:
             return None
         cases = [(member, size) for member in members for size in member.sizes]
-        keys, condition = size_worths(self.world.policy, self._columns(cases))
+        keys, condition = size_worths(self.world.policy, self._facts.columns(cases))
         if condition is not None and condition not in self.world.conditions:
             self.world.conditions.append(condition)
         worths = keys.tolist()
@@ -297,63 +278,6 @@ class Sizer:
         if numbers is None:
             return None
         return {member.row: member.sizes[number] for member, number in zip(members, numbers, strict=True)}
-
-    def _columns(self, cases: list[tuple[Member, int]]) -> SizeColumns:
-        world, columns, now_ms = self.world, self.world.columns, self.world.now_ms
-        facts: dict[int, tuple[int, ...]] = {}
-        for member, _ in cases:
-            row = member.row
-            if row not in facts:
-                speed = world.table.speed_now(row)
-                passed = max(now_ms - int(columns.counted_at[row]), 0) if columns.running[row] else 0
-                worked = (int(columns.worked[row]) + speed * passed) // 1000
-                age = max(now_ms - int(columns.submitted[row]), elapsed_ms(world, row))
-                running = member.now if member.runs else 0
-                facts[row] = (
-                    running,
-                    speed_milli(running, self._speeds(row)),
-                    worked,
-                    self._left_ms(row, worked),
-                    age,
-                    int(columns.restarts[row] + columns.resizes[row]),
-                    world.spec(row).restart_cost_ms,
-                )
-        table = np.array([facts[member.row] for member, _ in cases], dtype=np.int64).T
-        sizes = np.array([size for _, size in cases], dtype=np.int64)
-        return SizeColumns(
-            replicas=sizes,
-            size_milli=sizes * np.array([member.gpus * 1000 for member, _ in cases], dtype=np.int64),
-            speed_milli=np.array([speed_milli(k, self._speeds(m.row)) for m, k in cases], dtype=np.int64),
-            now_replicas=table[0],
-            now_speed_milli=table[1],
-            worked_ms=table[2],
-            left_ms=table[3],
-            age_ms=table[4],
-            restarts=table[5],
-            restart_cost_ms=table[6],
-        )
-
-    def _speeds(self, row: int) -> tuple[int, ...]:
-        """Its own, as measured so far; its family's as long as it knows no more than one size itself."""
-        spec = self.world.spec(row)
-        if len(spec.speedup_percent) > 1 or not spec.family:
-            return spec.speedup_percent
-        if self._family_speeds is None:
-            self._family_speeds = dict(self.world.snapshot.history.speeds_by_family)
-            for other in sorted((self.world.spec(r) for r in self._able), key=lambda each: each.id):
-                if len(other.speedup_percent) > max(len(self._family_speeds.get(other.family, ())), 1):
-                    self._family_speeds[other.family] = other.speedup_percent
-        return self._family_speeds.get(spec.family, spec.speedup_percent)
-
-    def _left_ms(self, row: int, worked_ms: int) -> int:
-        """Of its work, by the mean of its family among work that took longer; a quarter of what was done once it has
-        outlived them all."""
-        family = self.world.spec(row).family
-        times = self.world.snapshot.history.work_by_family.get(family) if family else None
-        if times is None:
-            return UNKNOWN
-        mean = int(times.means_beyond_ms(np.array([worked_ms], dtype=np.int64))[0])
-        return mean - worked_ms if mean else worked_ms // 4
 
     # -- doing it -----------------------------------------------------------------------------------------------
 
@@ -414,16 +338,6 @@ def _is_plain(signature: Signature) -> bool:
     request = role.request
     whole = request.gpu_count > 0 and request.gpu_milli >= 1000 and not request.gpu_memory_mib
     return whole and role.topology == Topology() and not request.accelerators
-
-
-def _tidy(least: int, most: int, per_host: int) -> list[int]:
-    """The minimum, what divides a node, and whole nodes, in ever wider steps."""
-    sizes = {least, *(k for k in range(1, per_host + 1) if per_host % k == 0)}
-    hosts = 1
-    while hosts * per_host <= most:
-        sizes.add(hosts * per_host)
-        hosts += max(1, hosts // MOST_HOSTS)
-    return sorted(k for k in sizes if least <= k <= most)
 
 
 def _steps(member: Member, seating: Seating) -> list[Seating]:
