@@ -21,6 +21,7 @@ from optimus.decide.allocating import Allocator
 from optimus.decide.explaining import why_held
 from optimus.decide.growing import Grower
 from optimus.decide.lines import line_up
+from optimus.decide.matching import Matcher
 from optimus.decide.policies.policy import Policy
 from optimus.decide.quotas import Known, standing_refusal, waited_too_long
 from optimus.decide.releasing import drop_holds, keep_promises, ran_too_long, release
@@ -78,6 +79,7 @@ def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
     else:
         world.unreached.add("passes")
         hopefuls += _waiting_again(world, refusals)
+    Matcher(world, taker).run()
     for row in hopefuls:
         if world.waits(row) and row not in allocator.waiting.reasons:
             refusals[row] = reason(Code.NOT_REACHED)
