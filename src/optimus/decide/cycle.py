@@ -5,8 +5,9 @@
     replace     lost replicas of running gangs                             growing.py
     allocate    turn by turn: idle room, taking back, moving, reserving    allocating.py
     grow        elastic work into what is left                             growing.py
+    match       running work to the devices from which it gains most       matching.py
 
-Replace, allocate and grow are repeated until a pass changes nothing. The world they leave is the world the next cycle
+Replace, allocate, grow and match are repeated until a pass changes nothing. The world they leave is the world the next cycle
 starts from, so deciding again with nothing new gives an empty plan.
 
 A start can be taken back by whoever has a better right to its room. Where others were stopped in between, they may have
@@ -61,6 +62,7 @@ def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
     taker = Taker(world, shares, hopefuls)
     allocator = Allocator(world, shares, taker)
     grower = Grower(world, shares, taker)
+    matcher = Matcher(world, taker)
     for number in range(world.budget.passes):
         before = world.script.version
         if number:  # what was done may have changed what everybody is due, as the next cycle will see it
@@ -74,12 +76,12 @@ def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
             return None
         grower.run()
         taker.fulfil_promises()
+        matcher.run()
         if (world.script.version == before and (number or not behind)) or _all_started(world, hopefuls):
             break
     else:
         world.unreached.add("passes")
         hopefuls += _waiting_again(world, refusals)
-    Matcher(world, taker).run()
     for row in hopefuls:
         if world.waits(row) and row not in allocator.waiting.reasons:
             refusals[row] = reason(Code.NOT_REACHED)

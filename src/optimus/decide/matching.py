@@ -1,16 +1,16 @@
 """Matching: who gains most from the faster devices has them.
 
-    moving up    running work goes where idle devices are faster for it
-    changing     work on slow devices and work on fast ones change places, where the first gains more than the others lose
+    moving up         running work goes where idle devices are faster for it
+    changing places   work on slow devices and work on fast ones, where the first gains more than the others lose
 
 Why: work starts where there is room, which says nothing about where it runs well, and what starts on slow devices would
-stay there for as long as it takes. Fast devices are worth most to whoever is slowed down most elsewhere: that is a
-property of the work, known from the speeds it declares, and holds whatever is known of its run time.
-Owns: moves between device models of one pool, of work that can continue from a checkpoint and has sat long enough to pay
-for its restart.
-Must not: touch what waits, or take anything from a queue: everybody keeps as many devices.
+stay there to its end. Fast devices are worth most to whoever is slowed down most elsewhere: a property of the work,
+known from the speeds it declares, whatever is known of its run time.
+Owns: moves between device models inside a pool, of work that can continue from a checkpoint and has sat long enough to
+pay for its restart. The setting `consolidation` turns them off.
+Must not: touch what waits, what is reserved, or who holds how much: everybody keeps as many devices.
 
-No livelock: every move raises the product of the speeds of running work, by a tenth at least.
+No livelock: every move raises the product of the speeds of running work by a tenth at least, and it is bounded.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optimus.decide.durations import end_ms
+from optimus.decide.holdings import Place, seating_places
+from optimus.decide.placement.seating import Seating
 from optimus.decide.taking import Taker
 from optimus.decide.world import World
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.reasons import Code, reason
-from optimus.state.arrays import Bools, Ints
+from optimus.state.arrays import Bools
 from optimus.state.resources import GPU_COLUMN
 
 FASTER_PERCENT = 110
@@ -31,136 +34,158 @@ FASTER_PERCENT = 110
 GAINS_MORE_PERCENT = 125
 """Of two that could change places, one must gain this much of what the other loses."""
 PAYBACK = 4
-"""Time gained since it sits there, had it sat on the faster devices, against the cost of a restart."""
+"""Restarts that must be paid for by what it would have gained, had it sat on the faster devices from the start."""
 
 
 @dataclass(slots=True)
 class Mover:
     row: int
     gpus: int
+    places: list[Place]
     speed: list[int]
-    """By model, in percent; 0: not there."""
+    """By model, in percent; 0: it cannot run there."""
     model: int
-    """-1: on several."""
+    """-1: it sits on several."""
     now: int
     """Its speed: that of its slowest device."""
     sat_ms: int
 
-    def gain(self, model: int) -> float:
-        return self.speed[model] / self.now
+    def gain(self, fast: int, slow: int) -> float:
+        return self.speed[fast] / max(self.speed[slow], 1)
+
+
+Move = tuple[Mover, int]
+"""And the model it goes to."""
 
 
 class Matcher:
     def __init__(self, world: World, taker: Taker) -> None:
-        self.world = world
-        self.taker = taker
+        self._world = world
+        self._taker = taker
+        self._models = [_nodes_by_model(board.view.gpu_model) for board in world.boards]
 
     def run(self) -> None:
-        for pool in range(len(self.world.boards)):
-            models = self._models(pool)
-            if len(models) > 1:
-                self._match(pool, models)
-
-    def _models(self, pool: int) -> list[Bools]:
-        """Nodes of each device model."""
-        of_node = self.world.boards[pool].view.gpu_model
-        if not of_node.shape[1]:
-            return []
-        first = of_node[:, 0]
-        return [first == model for model in np.unique(first[first >= 0]).tolist()]
-
-    def _match(self, pool: int, models: list[Bools]) -> None:
-        movers = self._movers(pool, models)
-        if not movers:
+        if not self._world.settings.consolidation:
             return
-        free = self.world.boards[pool].starting.gpus
-        idle = [int((free[nodes] >= WHOLE_DEVICE_MILLI).sum()) for nodes in models]
-        movers = self._move_up(pool, models, movers, idle)
-        self._change(pool, models, movers, idle)
+        for pool, models in enumerate(self._models):
+            if len(models) > 1:
+                while self._match(pool):
+                    pass
 
-    def _movers(self, pool: int, models: list[Bools]) -> list[Mover]:
-        world, found = self.world, []
-        for unit in self.taker.movable(pool):
-            ask = world.ask(unit.row)
-            shape = ask.plain_shape(pool)
-            if shape is None or not shape.whole or not shape.request.models:
+    def _match(self, pool: int) -> bool:
+        """Whether anybody was moved."""
+        movers = self._movers(pool)
+        free = self._world.boards[pool].starting.gpus
+        idle = [int((free[nodes] >= WHOLE_DEVICE_MILLI).sum()) for nodes in self._models[pool]]
+        moved = {mover.row for mover in movers if self._moves_up(pool, mover, idle)}
+        movers = [mover for mover in movers if mover.row not in moved]
+        by_speed = sorted(range(len(idle)), key=lambda model: (-sum(mover.speed[model] for mover in movers), model))
+        for at, fast in enumerate(by_speed):
+            for slow in reversed(by_speed[at + 1 :]):
+                moved |= self._change_places(pool, movers, moved, idle, fast, slow)
+        return bool(moved)
+
+    def _movers(self, pool: int) -> list[Mover]:
+        """Work that could be faster somewhere, who gains most first."""
+        world, models, found = self._world, self._models[pool], []
+        for unit in self._taker.movable(pool):
+            shape = world.ask(unit.row).plain_shape(pool)
+            if shape is None or not shape.whole or len(shape.request.models) < 2:
                 continue
-            speed = [int(shape.speed_percent[nodes & shape.allowed].max(initial=0)) for nodes in models]
             nodes = [place.node for place in unit.places]
-            here = [m for m, mask in enumerate(models) if mask[nodes].any()]
-            now = int(shape.speed_percent[nodes].min())
-            if max(speed) * 100 < now * FASTER_PERCENT and len(set(speed)) == 1:
-                continue
+            speed = [int(shape.speed_percent[mask & shape.allowed].max(initial=0)) for mask in models]
+            here = [model for model, mask in enumerate(models) if mask[nodes].any()]
+            now = max(int(shape.speed_percent[nodes].min()), 1)
             sat_ms = world.now_ms - int(world.columns.started[unit.row])
             gpus = int(unit.amount[GPU_COLUMN]) // WHOLE_DEVICE_MILLI
-            found.append(Mover(unit.row, gpus, speed, here[0] if len(here) == 1 else -1, max(now, 1), sat_ms))
-        return found
+            model = here[0] if len(here) == 1 else -1
+            found.append(Mover(unit.row, gpus, unit.places, speed, model, now, sat_ms))
+        return sorted(found, key=lambda mover: (-max(mover.speed) / mover.now, world.spec(mover.row).id))
+
+    def _moves_up(self, pool: int, mover: Mover, idle: list[int]) -> bool:
+        for model in sorted(range(len(idle)), key=lambda model: (-mover.speed[model], model)):
+            if mover.speed[model] * 100 < mover.now * FASTER_PERCENT or not self._pays(mover, model):
+                return False  # nor is any of the slower ones
+            if idle[model] >= mover.gpus and self._move(pool, [(mover, model)]):
+                idle[model] -= mover.gpus
+                return True
+        return False
 
     def _pays(self, mover: Mover, model: int) -> bool:
-        """Whether the time it would have gained while it sat here pays for the restart."""
-        cost = self.world.spec(mover.row).restart_cost_ms * PAYBACK
+        cost = PAYBACK * self._world.spec(mover.row).restart_cost_ms
         return mover.sat_ms * (mover.speed[model] - mover.now) >= cost * mover.speed[model]
 
-    def _move_up(self, pool: int, models: list[Bools], movers: list[Mover], idle: list[int]) -> list[Mover]:
-        stay = []
-        for mover in sorted(movers, key=lambda m: (-max(m.speed) / m.now, m.row)):
-            for model in sorted(range(len(models)), key=lambda k: (-mover.speed[k], k)):
-                faster = mover.speed[model] * 100 >= mover.now * FASTER_PERCENT
-                if faster and idle[model] >= mover.gpus and self._pays(mover, model):
-                    if self._move(pool, [(mover, models[model])]):
-                        idle[model] -= mover.gpus
-                        break
-            else:
-                stay.append(mover)
-        return stay
-
-    def _change(self, pool: int, models: list[Bools], movers: list[Mover], idle: list[int]) -> None:
-        order = sorted(range(len(models)), key=lambda k: -sum(m.speed[k] for m in movers))
+    def _change_places(
+        self, pool: int, movers: list[Mover], moved: set[int], idle: list[int], fast: int, slow: int
+    ) -> set[int]:
+        """One that goes up, and as many as it needs that go down in its stead. Those who have moved."""
+        up = [m for m in movers if m.model == slow and m.row not in moved and m.speed[fast] > m.speed[slow]]
+        down = [m for m in movers if m.model == fast and m.row not in moved and m.speed[slow]]
+        up.sort(key=lambda m: -m.gain(fast, slow))
+        down.sort(key=lambda m: m.gain(fast, slow))
         gone: set[int] = set()
-        for a, fast in enumerate(order):
-            for slow in reversed(order[a + 1 :]):
-                self._change_between(pool, models, movers, idle, fast, slow, gone)
-
-    def _change_between(
-        self, pool: int, models: list[Bools], movers: list[Mover], idle: list[int], fast: int, slow: int, gone: set[int]
-    ) -> None:
-        def gain(mover: Mover) -> float:
-            return mover.speed[fast] / max(mover.speed[slow], 1)
-
-        up = [m for m in movers if m.model == slow and m.row not in gone and m.speed[fast] > m.speed[slow]]
-        down = [m for m in movers if m.model == fast and m.row not in gone and m.speed[slow] > 0]
-        up.sort(key=lambda m: (-gain(m), m.row))
-        down.sort(key=lambda m: (gain(m), m.row))
         for mover in up:
-            if mover.row in gone or not self._pays(mover, fast):
+            if not self._pays(mover, fast):
                 continue
-            worse = [m for m in down if m.row not in gone and gain(mover) * 100 >= gain(m) * GAINS_MORE_PERCENT]
-            out: list[Mover] = []
-            freed = idle[fast]
-            for other in worse:
-                if freed >= mover.gpus:
-                    break
-                cost = self.world.spec(other.row).restart_cost_ms * PAYBACK
-                if other.sat_ms >= cost and sum(m.gpus for m in out) + other.gpus <= mover.gpus + idle[slow]:
-                    out.append(other)
-                    freed += other.gpus
-            if out and freed >= mover.gpus:
-                if self._move(pool, [(mover, models[fast]), *((m, models[slow]) for m in out)]):
-                    gone |= {mover.row, *(m.row for m in out)}
-                    idle[fast] += sum(m.gpus for m in out) - mover.gpus
-                    idle[slow] += mover.gpus - sum(m.gpus for m in out)
+            bound = mover.gain(fast, slow) * 100 / GAINS_MORE_PERCENT
+            others = [m for m in down if m.row not in gone and m.gain(fast, slow) <= bound]
+            out = self._make_way(others, mover.gpus - idle[fast], mover.gpus + idle[slow])
+            if out and self._move(pool, [(mover, fast), *((other, slow) for other in out)]):
+                gone |= {mover.row, *(other.row for other in out)}
+                change = sum(other.gpus for other in out) - mover.gpus
+                idle[fast] += change
+                idle[slow] -= change
+        return gone
 
-    def _move(self, pool: int, moves: list[tuple[Mover, Bools]]) -> bool:
-        world = self.world
-        board = world.boards[pool]
-        ids = [world.spec(mover.row).id for mover, _ in moves]
-        for mover, _ in moves:
-            cause = reason(Code.MOVED, beneficiary=ids[0])
-            world.evict(mover.row, cause, beneficiary=ids[0], if_not_moved=cause)
-        grace = max(world.spec(mover.row).grace_ms for mover, _ in moves)
-        for mover, nodes in sorted(moves, key=lambda move: -move[0].gpus):
-            ask = world.ask(mover.row)
-            seating = ask.seater(board.promising).seat(ask.minimum, within=nodes)
-            assert seating is not None
-            world.promise(mover.row, seating, world.now_ms + grace + world.settings.hold_ms, ids)
+    def _make_way(self, others: list[Mover], need: int, room: int) -> list[Mover]:
+        """Those who lose least, so that `need` devices come free and no more than `room` are taken elsewhere."""
+        out: list[Mover] = []
+        for other in others:
+            if need <= 0:
+                break
+            rested = other.sat_ms >= PAYBACK * self._world.spec(other.row).restart_cost_ms
+            if rested and other.gpus <= room:
+                out.append(other)
+                need, room = need - other.gpus, room - other.gpus
+        return out if need <= 0 else []
+
+    def _move(self, pool: int, moves: list[Move]) -> bool:
+        """All of them or nobody."""
+        world, first = self._world, moves[0][0]
+        seatings = self._seats(pool, moves)
+        if seatings is None:
+            return False
+        names = [world.spec(mover.row).id for mover, _ in moves]
+        for mover, model in moves:
+            cause = reason(Code.GAVE_FASTER, beneficiary=names[0])
+            if mover is first:
+                cause = reason(Code.FASTER_DEVICES, gain=f"{mover.speed[model] / mover.now:.1f}")
+            world.evict(mover.row, cause, beneficiary=names[0], if_not_moved=cause)
+        until = world.now_ms + max(world.spec(mover.row).grace_ms for mover, _ in moves) + world.settings.hold_ms
+        for (mover, _), seating in zip(moves, seatings, strict=True):
+            world.promise(mover.row, seating, until, names)
         return True
+
+    def _seats(self, pool: int, moves: list[Move]) -> list[Seating] | None:
+        """Seats for all, once they have left theirs; beside what is reserved."""
+        world, board = self._world, self._world.boards[pool]
+        room = board.starting_beside(max(end_ms(world, mover.row) for mover, _ in moves)).copy()
+        for mover, _ in moves:
+            for place in mover.places:
+                room.take(place.node, place.scalars, place.devices, place.milli, place.activity_milli, -1)
+        found: dict[int, Seating] = {}
+        for mover, model in sorted(moves, key=lambda move: -move[0].gpus):
+            ask = world.ask(mover.row)
+            seating = ask.seater(room).seat(ask.minimum, within=self._models[pool][model])
+            if seating is None:
+                return None
+            for place in seating_places(seating):
+                room.take(place.node, place.scalars, place.devices, place.milli, place.activity_milli, 1)
+            found[mover.row] = seating
+        return [found[mover.row] for mover, _ in moves]
+
+
+def _nodes_by_model(gpu_model: np.ndarray) -> list[Bools]:
+    """Nodes of each device model; of the first device, where a node has several."""
+    first = gpu_model[:, 0] if gpu_model.shape[1] else np.full(len(gpu_model), -1)
+    return [first == model for model in np.unique(first[first >= 0]).tolist()]
