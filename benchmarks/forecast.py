@@ -21,6 +21,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: small problems, many threads would only spin
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -35,7 +36,7 @@ from optimus.drivers.sim.brain import Brain
 from optimus.drivers.sim.clockwork import Clockwork, News
 from optimus.drivers.sim.forecasting import Asked, Past
 from optimus.drivers.sim.forecasting.arrivals import gathered
-from optimus.drivers.sim.forecasting.forecast import foresee
+from optimus.drivers.sim.forecasting.foreseeing import foresee
 from optimus.drivers.sim.forecasting.judging import coverage, judge, widened
 from optimus.drivers.sim.forecasting.widening import Judged
 from optimus.drivers.sim.jobs import workload_of
@@ -151,6 +152,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     judged: dict[tuple[str, str], list[tuple[int, Judged]]] = {}
     count = len(cases)
+    settings = {"jobs": JOBS, "gpus": GPUS, "load": LOAD, "moments": chosen.moments, "samples": chosen.samples}
     with ProcessPoolExecutor(chosen.processes) as pool:
         played = pool.map(
             measure,
@@ -163,13 +165,20 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{number + 1} of {count}: {case.name}, seed {case.seed}", file=sys.stderr, flush=True)
             for kind, rows in found.items():
                 judged.setdefault((case.name, kind), []).extend((number, row) for row in rows)
-    told = [_row(name, kind, pairs) for (name, kind), pairs in judged.items()]
-    for row in told:
-        print(_line(row))
-    if not chosen.dry:
-        settings = {"jobs": JOBS, "gpus": GPUS, "load": LOAD, "moments": chosen.moments, "samples": chosen.samples}
-        print(measuring.write("forecast.json", {"settings": settings, "rows": told}))
+            if not chosen.dry:
+                _keep([_row(name, kind, pairs) | settings for (name, kind), pairs in judged.items()])
+    for (name, kind), pairs in judged.items():
+        print(_line(_row(name, kind, pairs)))
     return 0
+
+
+def _keep(rows: list[dict[str, Any]]) -> None:
+    """Beside rows of other traces that are there: each kind of trace can be measured by itself."""
+    path = measuring.RESULTS / "forecast.json"
+    before = json.loads(path.read_text()).get("rows", []) if path.is_file() else []
+    new = {(row["trace"], row["kind"]) for row in rows}
+    kept = [row for row in before if (row["trace"], row["kind"]) not in new]
+    measuring.write("forecast", {"rows": sorted([*kept, *rows], key=lambda row: (row["trace"], row["kind"]))})
 
 
 def _row(trace: str, kind: str, found: list[tuple[int, Judged]]) -> dict[str, Any]:

@@ -137,10 +137,18 @@ ACTING = [
 
 CYCLE = [
     Fault(
+        "done-while-somebody-waits",
+        "decide/cycle.py",
+        "and not any(map(world.waits, hopefuls))",
+        "and True",
+        "a plan is complete: who has found no room is told why, with what the whole plan leaves",
+        "invariant 9",
+    ),
+    Fault(
         "one-pass-and-done",
         "decide/cycle.py",
-        "if world.script.version == before and (number or not behind):",
-        "if world.script.version >= before and (number or not behind):",
+        "if (world.script.version == before and (number or not behind))",
+        "if (world.script.version >= before and (number or not behind))",
         "a plan is complete: deciding again asks for nothing more",
         "invariant 9",
     ),

@@ -187,7 +187,7 @@ LEDGERS = [
     Fault(
         "kept-promise-not-counted-now",
         "state/occupancy.py",
-        "self._state.workloads.columns.held[row] += 1\n        self._count(slot, NOW, 1)",
+        "self._state.workloads.columns.held[row] += 1\n        self._count(slot, 1, NOW)",
         "self._state.workloads.columns.held[row] += 1",
         "decided but unconfirmed placements count",
         "invariant 1",
@@ -195,8 +195,8 @@ LEDGERS = [
     Fault(
         "promises-counted-as-busy-now",
         "state/occupancy.py",
-        "if not promised:\n            self._count(slot, NOW, 1)\n        return slot",
-        "self._count(slot, NOW, 1)\n        return slot",
+        "[COMING] if promised else [COMING, NOW]",
+        "[COMING, NOW]",
         "a promise is kept as soon as its room is free; it does not wait for itself",
         "invariant 9",
     ),

@@ -111,7 +111,7 @@ def _forecast(asked: Asked, seconds: float) -> Forecast:
 def _checked(asked: Asked, folder: Path, moments: int, arrivals: bool) -> tuple[Asked, Coverage]:
     from msgspec import structs
 
-    from optimus.drivers.sim.forecasting import widening
+    from optimus.drivers.sim.forecasting import learn_widening
     from optimus.drivers.sim.forecasting.checking import check_journal, chosen_moments
     from optimus.drivers.sim.forecasting.judging import coverage
 
@@ -119,5 +119,5 @@ def _checked(asked: Asked, folder: Path, moments: int, arrivals: bool) -> tuple[
     judged = []
     for at in tracked(chosen, len(chosen), "checking", lambda _at: "checking earlier moments"):
         judged += check_journal(folder, at, asked, arrivals=arrivals)
-    learned = widening(judged, asked.present.now_ms)
+    learned = learn_widening(judged, asked.present.now_ms)
     return structs.replace(asked, widening=learned), coverage(judged)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from optimus.drivers.sim.forecasting import Asked, Forecast
-from optimus.drivers.sim.forecasting.forecast import Quantiles, Waiting
+from optimus.drivers.sim.forecasting.foreseeing import Quantiles, Waiting
 from optimus.drivers.sim.forecasting.judging import Coverage
 from optimus.drivers.sim.outcome import Why
 from optimus.drivers.sim.standing import least_gpus

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from optimus import __version__
-from optimus.cli import forecast, listings, replay, scenario, simulate, story
+from optimus.cli import forecast, listings, replay, scenario, simulate, story, whatif
 from optimus.cli.showing import example
 
 app = typer.Typer(
@@ -35,6 +35,9 @@ app.command(
     epilog=example("optimus simulate synthetic:jobs=200,gpus=32 --policy default --policy native --html report.html"),
 )(simulate.simulate)
 app.command(name="story", epilog=example("optimus story --fast | less -R"))(story.story)
+app.command(
+    name="whatif", epilog=example("optimus whatif journal --add-nodes 4x8 --quota vision.guarantee=16 --price 2")
+)(whatif.whatif)
 
 
 def _show_version(wanted: bool) -> None:

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from optimus.drivers.sim.present import Present
 
 STORIES = (".yaml", ".yml")
+CALLED = {
+    "edf": "deadline",
+    "fcfs": "fifo",
+    "las": "least-attained-service",
+    "sjf": "shortest-first",
+    "srtf": "shortest-first",
+}
+"""Names from books, and what the policy is called here."""
 
 
 def is_journal(path: Path) -> bool:
@@ -81,7 +89,9 @@ def demand_policy(name: str, path: Path | None = None) -> None:
     except PolicyError as error:
         if path is not None:
             fail(f"{path}: its policy cannot be used: {error}; --policy NAME takes another one")
-        raise typer.BadParameter(str(error), param_hint="--policy") from None
+        known = CALLED.get(name.lower())
+        hint = f". What others call {name} is {known} here" if known else ""
+        raise typer.BadParameter(f"{error}{hint}", param_hint="--policy") from None
     if broken and path is None:
         message = f"{name} would fall back to the default in every decision: {broken[0].message}"
         raise typer.BadParameter(message, param_hint="--policy")

@@ -280,11 +280,10 @@ class Occupancy:
         promised = bool(columns.promised[slot])
         if phase == Phase.RELEASING:
             workload.releasing[row] -= 1
+        elif promised:
+            workload.promised[row] -= 1
         else:
-            if promised:
-                workload.promised[row] -= 1
-            else:
-                workload.held[row] -= 1
+            workload.held[row] -= 1
         ledgers = [COMING] * (phase != Phase.RELEASING) + [NOW] * (not promised)
         self._count(slot, -1, *ledgers)
         places = state.workloads.leaving if phase == Phase.RELEASING else state.workloads.slots

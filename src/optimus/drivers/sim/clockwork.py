@@ -152,6 +152,7 @@ class Clockwork:
         """Thousandths of GPUs by node, leaving replicas still counted as there."""
         self.up = [True] * len(setup.nodes)
         self.decisions = 0
+        self._until_ms = NEVER
         self._over = 0
         self._devices: list[dict[int, int]] = [{} for _ in setup.nodes]
         self._models = [node.devices[0].model if node.devices else "" for node in setup.nodes]
@@ -172,11 +173,12 @@ class Clockwork:
     # -- the loop ---------------------------------------------------------------------------------------------
 
     def play(self, scheduler: Scheduler, *, until_ms: int = NEVER) -> Record:
-        """Until every job is over."""
+        """Until every job is over, the time has come, or somebody has seen enough (`stop`)."""
+        self._until_ms = until_ms
         scheduler.open(self)
         interval, tick = self.setup.interval_ms, self.setup.tick_ms
         decide_at = NEVER
-        while self._over < len(self.runs) and self.now_ms < until_ms:
+        while self._over < len(self.runs) and self.now_ms < self._until_ms:
             next_ms = self._heap[0][0] if self._heap else NEVER
             if decide_at < next_ms:
                 self.now_ms = decide_at
@@ -193,6 +195,10 @@ class Clockwork:
             if self._news:
                 decide_at = min(decide_at, -(-next_ms // interval) * interval if interval else next_ms)
         return self._record(scheduler)
+
+    def stop(self) -> None:
+        """The record ends now; what still runs or waits stays unfinished."""
+        self._until_ms = self.now_ms
 
     def _next_decision(self, scheduler: Scheduler, interval: int, tick: int) -> int:
         if self._news:  # something that followed at once: room came free, a replica is gone

@@ -12,8 +12,8 @@ its own, with low priority and a budget.
 
 from optimus.drivers.sim.forecasting.apart import Apart, ForecastError, forecast_apart
 from optimus.drivers.sim.forecasting.arrivals import Past, past_of
-from optimus.drivers.sim.forecasting.forecast import Asked, Forecast, Quantiles, forecast
-from optimus.drivers.sim.forecasting.widening import Judged, Widening, widening
+from optimus.drivers.sim.forecasting.foreseeing import Asked, Forecast, Quantiles, forecast
+from optimus.drivers.sim.forecasting.widening import Judged, Widening, learn_widening
 
 __all__ = [
     "Apart",
@@ -26,6 +26,6 @@ __all__ = [
     "Widening",
     "forecast",
     "forecast_apart",
+    "learn_widening",
     "past_of",
-    "widening",
 ]

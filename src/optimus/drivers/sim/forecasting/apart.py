@@ -22,7 +22,7 @@ from multiprocessing.connection import Connection
 from time import monotonic
 from typing import Any, Self
 
-from optimus.drivers.sim.forecasting.forecast import Asked, Forecast, Starts, Waiting, summary, targets_of, who_waits
+from optimus.drivers.sim.forecasting.foreseeing import Asked, Forecast, Starts, Waiting, summary, targets_of, who_waits
 from optimus.drivers.sim.forecasting.sampling import Futures
 from optimus.drivers.sim.threads import one_thread_each
 

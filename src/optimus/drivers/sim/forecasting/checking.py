@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from optimus.drivers.sim.forecasting.apart import forecast_apart
 from optimus.drivers.sim.forecasting.arrivals import Past, past_of
-from optimus.drivers.sim.forecasting.forecast import Asked
+from optimus.drivers.sim.forecasting.foreseeing import Asked
 from optimus.drivers.sim.forecasting.judging import judge
 from optimus.drivers.sim.forecasting.widening import Judged
 from optimus.drivers.sim.present import of_moment

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from optimus.drivers.sim.forecasting.forecast import Forecast
-from optimus.drivers.sim.forecasting.widening import Judged, widening
+from optimus.drivers.sim.forecasting.foreseeing import Forecast
+from optimus.drivers.sim.forecasting.widening import Judged, learn_widening
 
 _DRAWS = 2_000
 
@@ -66,10 +66,10 @@ def judge(forecast: Forecast, starts: Mapping[str, Sequence[int]], until_ms: int
 def widened(judged: Sequence[Judged]) -> list[Judged]:
     """The same forecasts, each as wide as those before it would have made it. In order of time."""
     found = []
-    learned, learned_at = widening((), 0), -1
+    learned, learned_at = learn_widening((), 0), -1
     for one in judged:
         if one.at_ms != learned_at:
-            learned, learned_at = widening(judged, one.at_ms), one.at_ms
+            learned, learned_at = learn_widening(judged, one.at_ms), one.at_ms
         p50 = learned.moment(one.at_ms, one.p50_ms, learned.p50)
         p90 = max(learned.moment(one.at_ms, one.p90_ms, learned.p90), p50)
         found.append(

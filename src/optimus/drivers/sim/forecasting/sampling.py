@@ -7,14 +7,13 @@ Must not: remember anything between samples.
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from msgspec import Struct
 
 from optimus.decide.policies import Policy
 from optimus.drivers.sim.clockwork import Clockwork
 from optimus.drivers.sim.forecasting.arrivals import Past, newcomers
 from optimus.drivers.sim.forecasting.knowledge import Knowledge
+from optimus.drivers.sim.jobs import Job
 from optimus.drivers.sim.present import Present
 from optimus.drivers.sim.resuming import Resumed
 from optimus.drivers.sim.standing import Standing, job_of, newcomer, read_state, setup_of, standings
@@ -60,26 +59,23 @@ class Waiter(Struct, frozen=True, kw_only=True):
         return self.reason is not None and self.reason.code in HOPELESS
 
 
-class _AllStarted(Exception):  # noqa: N818  (nothing went wrong)
-    """The sample has told what it was played for."""
-
-
 class Futures:
     """Everything that samples of one present have in common."""
 
-    def __init__(self, present: Present, horizon_ms: int, past: Past) -> None:
+    def __init__(self, present: Present, horizon_ms: int, past: Past, knowledge: Knowledge | None = None) -> None:
+        """`knowledge`: of another present, so that the same workload draws the same run time in both."""
         self.present = present
         self.frame = read_state(present.state)
         self.people = standings(self.frame)
-        self.knowledge = Knowledge(self.frame, self.people, past.errors)
+        self.knowledge = knowledge or Knowledge(self.frame, self.people, past.errors)
         self.until_ms = present.now_ms + horizon_ms
         self.policy: Policy = load(present.policy)
+        self.setup = setup_of(self.frame, tick_ms=max(SHORTEST_TICK_MS, horizon_ms // TICKS))
         self._past = past
-        self._setup = setup_of(self.frame, tick_ms=max(SHORTEST_TICK_MS, horizon_ms // TICKS))
 
     def waiters(self) -> tuple[Waiter, ...]:
         """Those without a place, in the order of the dump; what the engine would do for them now."""
-        plan = self._engine().decide(self.present.now_ms)
+        plan = self.engine().decide(self.present.now_ms)
         reasons = {wait.workload: wait.reason for wait in plan.waiting}
         starts = {action.workload for action in plan.actions if isinstance(action, Start)}
         return tuple(
@@ -92,26 +88,29 @@ class Futures:
 
     def play(self, targets: frozenset[str], seed: int, sample: int) -> dict[str, int | None]:
         """When each of them starts; None: not before the horizon."""
-        now_ms = self.present.now_ms
-        coming = [(at, newcomer(workload)) for at, workload in self.present.coming]
-        drawn = newcomers(self._past, now_ms, self.until_ms, seed, sample)
-        coming += [(at, newcomer(workload)) for at, workload in drawn]
-        there = [(now_ms, standing) for standing in self.people]
-        people = [*there, *((max(at, now_ms), standing) for at, standing in coming if at < self.until_ms)]
-        jobs = [job_of(one, at, self.knowledge.draw_ms(one, seed, sample)) for at, one in people]
         left = set(targets)
 
-        def look(_clock: Clockwork, plan: Plan) -> None:
+        def look(clock: Clockwork, plan: Plan) -> None:
             left.difference_update(action.workload for action in plan.actions if isinstance(action, Start))
             if not left:
-                raise _AllStarted
+                clock.stop()
 
-        resumed = Resumed(self._engine(), {one.workload.id: one for _, one in people}, after=look)
-        with suppress(_AllStarted):
-            Clockwork(self._setup, jobs).play(resumed, until_ms=self.until_ms)
+        jobs, people = self.cast(seed, sample)
+        resumed = Resumed(self.engine(), people, after=look)
+        Clockwork(self.setup, jobs).play(resumed, until_ms=self.until_ms)
         return {name: resumed.starts.get(name) for name in sorted(targets)}
 
-    def _engine(self) -> Engine:
+    def cast(self, seed: int, sample: int) -> tuple[list[Job], dict[str, Standing]]:
+        """Everybody who is there or comes, with the run time of this sample."""
+        now_ms = self.present.now_ms
+        drawn = newcomers(self._past, now_ms, self.until_ms, seed, sample)
+        people = [(now_ms, standing) for standing in self.people]
+        people += [(max(at, now_ms), newcomer(workload)) for at, workload in (*self.present.coming, *drawn)]
+        jobs = [job_of(one, at, self.knowledge.draw_ms(one, seed, sample)) for at, one in people]
+        return jobs, {one.workload.id: one for _, one in people}
+
+    def engine(self) -> Engine:
+        """A new one that stands where the present is."""
         engine = Engine(policy=self.policy, budget=self.present.budget, seed=self.present.seed)
         engine.restore(self.present.state)
         return engine

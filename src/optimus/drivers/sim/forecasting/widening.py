@@ -6,7 +6,7 @@ Owns: the score of a past forecast, and the factors learned from many (split con
 Must not: see a forecast whose outcome lies after the moment it is used at. What has not come true yet counts as far as
 it has come, neither as right nor as wrong.
 
-    score = (true wait + 1 min) / (forecast wait + 1 min)         per quantile
+    score = (true wait + half an hour) / (forecast wait + half an hour)         per quantile
     factor = the quantile of the scores that the forecast claims to be: P50 the median, P90 the 90th of a hundred
 """
 
@@ -18,12 +18,14 @@ from msgspec import Struct
 
 from optimus.drivers.sim.forecasting.lifetimes import Lifetimes
 
-SLACK_MS = 60_000
-"""A minute more or less is no error, and nothing is divided by 0."""
+SLACK_MS = 30 * 60_000
+"""Half an hour more or less is no error: "at once" that became ten minutes must not stretch "tomorrow" to next week."""
 LEAST = 20
 """Outcomes before they are believed."""
-LAST = 500
-"""Forecasts that are looked at; older ones were of another cluster."""
+LAST = 100
+"""Forecasts that are looked at; how crowded it is changes by the day."""
+MOST = 4.0
+"""A wider range helps nobody, and a narrower one than by this is luck."""
 
 
 class Judged(Struct, frozen=True, kw_only=True):
@@ -52,12 +54,16 @@ class Widening(Struct, frozen=True, kw_only=True):
         return now_ms + max(round((quantile_ms - now_ms + SLACK_MS) * factor) - SLACK_MS, 0)
 
 
-def widening(judged: Iterable[Judged], now_ms: int) -> Widening:
+def learn_widening(judged: Iterable[Judged], now_ms: int) -> Widening:
     """What was known at `now_ms`: later outcomes are not looked at."""
     past = [one for one in judged if one.at_ms < now_ms][-LAST:]
     p50, known = _factor(past, now_ms, 0.5)
     p90, _ = _factor(past, now_ms, 0.9)
-    return Widening(p50=p50, p90=max(p90, 1e-3), outcomes=known) if known >= LEAST else Widening()
+    return Widening(p50=_bounded(p50), p90=_bounded(p90), outcomes=known) if known >= LEAST else Widening()
+
+
+def _bounded(factor: float) -> float:
+    return min(max(factor, 1 / MOST), MOST)
 
 
 def _factor(past: list[Judged], now_ms: int, part: float) -> tuple[float, int]:

@@ -64,6 +64,9 @@ class Throughputs:
         self._rates[kind, gpus, row.name("gpu_type"), bool(row.whole("consolidated"))] = rate
         self._measured.setdefault(kind, set()).add(gpus)
 
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(self._measured)
+
     def knows(self, kind: str) -> bool:
         return kind in self._measured
 

@@ -1,0 +1,230 @@
+"""Effects: two worlds in numbers, and who gains and who pays.
+
+Why: an average hides the one who waits a day longer; both are shown.
+Owns: the record of a what-if. Fields may be added, none changes its meaning while `version` stays.
+Must not: play or print.
+
+Waiting is all time without resources of all work that was not refused; of what has not finished, so far. From a present
+it counts from now on. With several samples, waiting is that of all of them together, and the rest is their mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+import numpy as np
+from msgspec import Struct
+
+from optimus.drivers.sim.measuring import Metrics
+from optimus.drivers.sim.measuring.averaging import averaged
+from optimus.drivers.sim.measuring.capacity import HOUR_MS, total_gpus
+from optimus.drivers.sim.measuring.spreads import Spread, spread, tidy
+from optimus.drivers.sim.standing import guarantees_gpus
+from optimus.drivers.sim.whatif.worlds import Pair, Played
+
+VERSION = 1
+SAME_MS = 60_000
+"""A start that moves by less has not moved."""
+
+
+class QueueTold(Struct, frozen=True, kw_only=True, rename="camel"):
+    queue: str
+    jobs: int
+    guarantee_gpus: float
+    due_share: float | None
+    """What it was due, as part of the cluster over time."""
+    share: float | None
+    """What it used, as part of the cluster over time."""
+    gpu_hours: float
+    wait_ms: Spread
+    """Of its finished jobs."""
+
+
+class CostTold(Struct, frozen=True, kw_only=True, rename="camel"):
+    cluster: float
+    """All GPUs over the time that both worlds are compared for."""
+    used: float
+    """GPU time that was held."""
+    idle: float
+    """The rest."""
+    per_finished_job: float | None
+    """The whole cluster's."""
+
+
+class WorldTold(Struct, frozen=True, kw_only=True, rename="camel"):
+    policy: str
+    nodes: int
+    gpus: int
+    jobs: int
+    finished: float
+    unfinished: float
+    rejected: float
+    wait_ms: Spread
+    longest_wait_ms: float
+    longest_waiter: str
+    jct_ms: Spread
+    gpu_hours: float
+    lost_gpu_hours: float
+    allocated: float | None
+    """Part of the GPU time there was from the first submission to the end of this world."""
+    preemptions: float
+    window_ms: float
+    queues: tuple[QueueTold, ...]
+    cost: CostTold | None
+
+
+class StartTold(Struct, frozen=True, kw_only=True, rename="camel"):
+    workload: str
+    today_ms: int | None
+    """From its submission, or from now; 0 for what runs already, null: it does not start. Median over samples."""
+    changed_ms: int | None
+    difference_ms: int | None
+    """Below 0: sooner. Null where only one of them starts."""
+
+
+class Effect(Struct, frozen=True, kw_only=True, rename="camel"):
+    version: int = VERSION
+    today: WorldTold
+    changed: WorldTold
+    compared_ms: int
+    """The longer of both windows; costs are of this time."""
+    samples: int
+    sooner: int
+    later: int
+    same: int
+    starts: tuple[StartTold, ...]
+    """Whoever starts at another time, the largest difference first."""
+
+
+def effect(pairs: Sequence[Pair], policies: tuple[str, str], price: float | None) -> Effect:
+    today, changed = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    windows = [max(_window(one), _window(two)) for one, two in pairs]
+    compared = round(sum(windows) / len(windows))
+    moved = _starts(today, changed)
+    differing = [one for one in moved if _has_moved(one)]
+    sooner = sum(_is_sooner(one) for one in differing)
+    return Effect(
+        today=_world(today, policies[0], price, compared),
+        changed=_world(changed, policies[1], price, compared),
+        compared_ms=compared,
+        samples=len(pairs),
+        sooner=sooner,
+        later=len(differing) - sooner,
+        same=len(moved) - len(differing),
+        starts=tuple(sorted(differing, key=_largest)),
+    )
+
+
+def _window(played: Played) -> int:
+    columns = played.measured.columns
+    begin = int(columns.asked.submit_ms.min()) if len(columns.asked.submit_ms) else played.end_ms
+    return max(int(columns.left_ms.max(initial=begin)) - begin, 0)
+
+
+def _world(played: Sequence[Played], policy: str, price: float | None, compared_ms: int) -> WorldTold:
+    metrics = averaged([one.measured.metrics for one in played])
+    setup = played[0].setup
+    gpus = total_gpus(setup)
+    waits = np.concatenate([one.measured.columns.wait_ms for one in played])
+    longest = [one.measured.metrics.longest_wait_ms for one in played]
+    return WorldTold(
+        policy=policy,
+        nodes=len(setup.nodes),
+        gpus=gpus,
+        jobs=metrics.jobs,
+        finished=_mean([one.measured.metrics.finished for one in played]),
+        unfinished=_mean([one.measured.metrics.unfinished for one in played]),
+        rejected=_mean([one.measured.metrics.rejected for one in played]),
+        wait_ms=spread(waits),
+        longest_wait_ms=_mean(longest),
+        longest_waiter=played[int(np.argmax(longest))].measured.metrics.longest_waiter,
+        jct_ms=metrics.jct_ms,
+        gpu_hours=metrics.use.gpu_hours,
+        lost_gpu_hours=metrics.use.lost_gpu_hours,
+        allocated=metrics.use.allocated,
+        preemptions=_mean([one.measured.metrics.preemptions for one in played]),
+        window_ms=_mean([_window(one) for one in played]),
+        queues=_queues(metrics, played[0]),
+        cost=None if price is None else _cost(metrics, price, gpus * compared_ms / HOUR_MS, played),
+    )
+
+
+def _queues(metrics: Metrics, played: Played) -> tuple[QueueTold, ...]:
+    guarantees = guarantees_gpus(played.setup)
+    return tuple(
+        QueueTold(
+            queue=one.queue,
+            jobs=one.jobs,
+            guarantee_gpus=guarantees.get(one.queue, 0) / 1000,
+            due_share=one.due_share,
+            share=one.share,
+            gpu_hours=one.gpu_hours,
+            wait_ms=one.wait_ms,
+        )
+        for one in metrics.queues
+    )
+
+
+def _cost(metrics: Metrics, price: float, gpu_hours: float, played: Sequence[Played]) -> CostTold:
+    finished = _mean([one.measured.metrics.finished for one in played])
+    whole, used = gpu_hours * price, metrics.use.gpu_hours * price
+    return CostTold(
+        cluster=round(whole, 2),
+        used=round(used, 2),
+        idle=round(whole - used, 2),
+        per_finished_job=round(whole / finished, 2) if finished else None,
+    )
+
+
+def _starts(today: Sequence[Played], changed: Sequence[Played]) -> list[StartTold]:
+    names = {name: None for one in today for name in one.starts}
+    submit = _submissions(today)
+    told = []
+    for name in names:
+        ours, theirs = _typical(name, today, submit), _typical(name, changed, submit)
+        known = ours is not None and theirs is not None
+        difference = theirs - ours if known and ours is not None and theirs is not None else None
+        told.append(StartTold(workload=name, today_ms=ours, changed_ms=theirs, difference_ms=difference))
+    return told
+
+
+def _submissions(played: Sequence[Played]) -> dict[str, int]:
+    return {
+        name: int(at)
+        for one in played
+        for name, at in zip(one.measured.columns.asked.names, one.measured.columns.asked.submit_ms, strict=True)
+    }
+
+
+def _typical(name: str, played: Sequence[Played], submit: dict[str, int]) -> int | None:
+    """The median; None when it does not start in half of them."""
+    waits = []
+    for one in played:
+        start = one.starts.get(name)
+        if start is not None and name not in one.ran:
+            waits.append(start - submit[name])
+        elif name in one.ran:
+            waits.append(0)
+    return round(median(waits)) if 2 * len(waits) >= len(played) and waits else None
+
+
+def _has_moved(one: StartTold) -> bool:
+    if one.difference_ms is None:
+        return (one.today_ms is None) != (one.changed_ms is None)
+    return abs(one.difference_ms) >= SAME_MS
+
+
+def _is_sooner(one: StartTold) -> bool:
+    return one.changed_ms is not None if one.difference_ms is None else one.difference_ms < 0
+
+
+def _largest(one: StartTold) -> tuple[int, str]:
+    return (-(1 << 62) if one.difference_ms is None else -abs(one.difference_ms)), one.workload
+
+
+def _mean(values: Sequence[float]) -> float:
+    return tidy(sum(values) / len(values))
+
+
+__all__ = ["Effect", "Spread", "effect"]

@@ -1,0 +1,91 @@
+"""Both worlds are played with the same work, so that the difference is the change's."""
+
+from __future__ import annotations
+
+from optimus.api.loading import load_text
+from optimus.drivers.sim.forecasting import Past
+from optimus.drivers.sim.present import Present, of_scenario
+from optimus.drivers.sim.traces import synthetic
+from optimus.drivers.sim.whatif import (
+    Effect,
+    changed_present,
+    changed_setup,
+    effect,
+    play_again,
+    play_ahead,
+    read_changes,
+)
+from optimus.drivers.sim.whatif.changes import Changes, setup_now
+
+HOUR_MS = 3_600_000
+EXACT = Past(errors=(1.0,) * 5)
+WORLD = """
+cluster: [{name: n, count: 2, gpus: 4}]
+queues: [{name: vision}, {name: speech}]
+workloads:
+  - {name: runs, queue: vision, count: 2, gpu: 4, running: {on: "n-*", since: -1h}, expectedDuration: 3h}
+  - {name: waits, queue: speech, gpu: 4, expectedDuration: 1h}
+"""
+
+
+def ahead(changes: Changes, *, samples: int = 1, past: Past = EXACT, price: float | None = None) -> Effect:
+    today = of_scenario(load_text(WORLD).or_raise())
+    changed: Present = changed_present(today, changes)
+    pairs = play_ahead(today, changed, samples=samples, seed=0, horizon_ms=48 * HOUR_MS, past=past, tell=lambda: None)
+    return effect(pairs, (today.policy, changed.policy), price)
+
+
+def words(**kwargs: list[str]) -> Changes:
+    return read_changes(setup_now(of_scenario(load_text(WORLD).or_raise())), **kwargs)  # type: ignore[arg-type]
+
+
+def test_a_world_that_is_not_changed_is_the_same() -> None:
+    told = ahead(Changes(), samples=3, past=Past())
+    assert told.today == told.changed
+    assert (told.sooner, told.later, told.starts) == (0, 0, ())
+
+
+def test_another_node_lets_the_waiting_start_at_once() -> None:
+    told = ahead(words(add=["1x4"]))
+    (start,) = told.starts
+    assert (start.workload, start.changed_ms) == ("default/waits", 0)
+    assert start.today_ms is not None and start.today_ms > 0 and told.sooner == 1
+    assert told.changed.longest_wait_ms == 0 < told.today.longest_wait_ms
+    assert (told.today.gpus, told.changed.gpus) == (8, 12)
+
+
+def test_without_a_node_what_ran_there_starts_again_later() -> None:
+    told = ahead(words(remove=["n-1"]))
+    lost = [one for one in told.starts if one.workload.startswith("default/runs") and one.today_ms == 0]
+    assert lost and all(one.changed_ms is not None and one.changed_ms > 0 for one in lost)
+    assert told.later >= 1 and told.changed.finished == told.today.finished == 3
+
+
+def test_costs_are_the_price_of_all_gpus_for_the_same_time() -> None:
+    told = ahead(words(add=["1x4"]), price=2.0)
+    today, changed = told.today.cost, told.changed.cost
+    assert today is not None and changed is not None
+    hours = told.compared_ms / HOUR_MS
+    assert today.cluster == round(8 * hours * 2, 2) and changed.cluster == round(12 * hours * 2, 2)
+    assert round(today.used + today.idle, 2) == today.cluster
+    assert today.per_finished_job == round(today.cluster / 3, 2)
+
+
+def test_shares_and_use_are_told_queue_by_queue() -> None:
+    told = ahead(words(quotas=["speech.guarantee=4"]))
+    guarantees = {queue.queue: queue.guarantee_gpus for queue in told.changed.queues}
+    assert guarantees == {"speech": 4, "vision": 0}
+    assert told.sooner == 1, "a guarantee takes room back that was lent"
+    used = {queue.queue: queue.gpu_hours for queue in told.today.queues}
+    assert used["speech"] > 0 and used["vision"] > used["speech"]
+
+
+def test_recorded_jobs_are_played_once_more_in_both_worlds() -> None:
+    trace = synthetic.generate(synthetic.Mix(jobs=40, gpus=16, load=1.5, seed=2))
+    assert trace.setup is not None
+    changes = read_changes(trace.setup, add=["1x8"], policy="fifo")
+    worlds = ((trace.setup, "default"), (changed_setup(trace.setup, changes), "fifo"))
+    told = effect([play_again(trace, worlds, lambda: None)], ("default", "fifo"), None)
+    assert (told.today.jobs, told.changed.jobs, told.today.finished) == (40, 40, 40)
+    assert (told.today.gpus, told.changed.gpus) == (16, 24)
+    assert told.sooner + told.later + told.same == 40
