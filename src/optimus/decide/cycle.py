@@ -7,8 +7,8 @@
     grow        elastic work into what is left                             growing.py
     match       running work to the devices from which it gains most       matching.py
 
-Replace, allocate, grow and match are repeated until a pass changes nothing. The world they leave is the world the next cycle
-starts from, so deciding again with nothing new gives an empty plan.
+Replace, allocate, grow and match are repeated until a pass changes nothing. The world they leave is the world the next
+cycle starts from, so deciding again with nothing new gives an empty plan.
 
 A start can be taken back by whoever has a better right to its room. Where others were stopped in between, they may have
 been stopped for nothing: the plan is made again, and that workload has its turn behind everybody else.
