@@ -21,12 +21,13 @@ import numpy as np
 
 from optimus.decide.durations import end_ms
 from optimus.decide.holdings import Place, seating_places
+from optimus.decide.placement.rooms import Room
 from optimus.decide.placement.seating import Seating
 from optimus.decide.taking import Taker
 from optimus.decide.world import World
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.reasons import Code, reason
-from optimus.state.arrays import Bools
+from optimus.state.arrays import Bools, Ints
 from optimus.state.resources import GPU_COLUMN
 
 FASTER_PERCENT = 110
@@ -167,16 +168,25 @@ class Matcher:
         return True
 
     def _seats(self, pool: int, moves: list[Move]) -> list[Seating] | None:
-        """Seats for all, once they have left theirs; beside what is reserved."""
-        world, board = self._world, self._world.boards[pool]
-        room = board.starting_beside(max(end_ms(world, mover.row) for mover, _ in moves)).copy()
+        """Seats for all, once they have left theirs: each other's, which is nobody else's concern; or beside what is
+        reserved."""
+        board = self._world.boards[pool]
+        theirs = board.starting.copy()
+        theirs.gpus[:] = 0
+        found = self._seats_in(theirs, moves) if len(moves) > 1 else None
+        if found is None:
+            end = max(end_ms(self._world, mover.row) for mover, _ in moves)
+            found = self._seats_in(board.starting_beside(end).copy(), moves)
+        return found
+
+    def _seats_in(self, room: Room, moves: list[Move]) -> list[Seating] | None:
         for mover, _ in moves:
             for place in mover.places:
                 room.take(place.node, place.scalars, place.devices, place.milli, place.activity_milli, -1)
         found: dict[int, Seating] = {}
         for mover, model in sorted(moves, key=lambda move: -move[0].gpus):
-            ask = world.ask(mover.row)
-            seating = ask.seater(room).seat(ask.minimum, within=self._models[pool][model])
+            ask = self._world.ask(mover.row)
+            seating = ask.seater(room).seat(ask.minimum, within=self._models[room.view.index][model])
             if seating is None:
                 return None
             for place in seating_places(seating):
@@ -185,7 +195,7 @@ class Matcher:
         return [found[mover.row] for mover, _ in moves]
 
 
-def _nodes_by_model(gpu_model: np.ndarray) -> list[Bools]:
+def _nodes_by_model(gpu_model: Ints) -> list[Bools]:
     """Nodes of each device model; of the first device, where a node has several."""
     first = gpu_model[:, 0] if gpu_model.shape[1] else np.full(len(gpu_model), -1)
     return [first == model for model in np.unique(first[first >= 0]).tolist()]
