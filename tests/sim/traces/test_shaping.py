@@ -17,6 +17,7 @@ from optimus.drivers.sim.traces.shaping import (
     gpu_ms,
     offered_load,
     with_predictions,
+    with_tenants,
     within,
 )
 from optimus.drivers.sim.traces.trace import Trace, TraceError, Verdict
@@ -93,6 +94,17 @@ def test_an_oracle_knows_and_a_prediction_errs_by_a_factor() -> None:
     assert all(j.expected_ms is None for j in many.jobs)
 
 
+def test_bursts_belong_to_tenants_some_of_which_want_more_than_others() -> None:
+    minutes = [m for burst in range(200) for m in (burst * 60, burst * 60 + 5, burst * 60 + 14)]
+    trace = with_tenants(trace_of(*(job(f"j{m}", m * 60, 60) for m in minutes)), 4, seed=1)
+    owners = [each.queue for each in trace.jobs]
+    assert owners[::3] == owners[1::3] == owners[2::3]
+    counts = [owners.count(f"tenant-{i}") for i in (1, 2, 3, 4)]
+    assert counts == sorted(counts, reverse=True) and min(counts) > 0
+    assert [queue.name for queue in trace.queues] == ["tenant-1", "tenant-2", "tenant-3", "tenant-4"]
+    assert trace == with_tenants(trace, 4, seed=1)
+
+
 def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(TraceError, match="load is 0"):
         at_load(FOUR, 0, 10)
@@ -102,6 +114,8 @@ def test_what_makes_no_sense_is_refused() -> None:
         at_load(first_jobs(FOUR, 1), 1, 10)
     with pytest.raises(TraceError, match="cannot be negative"):
         with_predictions(FOUR, -1, seed=0)
+    with pytest.raises(TraceError, match="tenants is 0"):
+        with_tenants(FOUR, 0)
 
 
 def test_all_of_it_while_loading(tmp_path: Path) -> None:

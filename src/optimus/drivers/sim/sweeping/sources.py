@@ -28,7 +28,7 @@ SYNTHETIC = "synthetic"
 JOBS = 500
 """Of a synthetic trace about which nothing is said."""
 _WHOLE = ("jobs", "gpus", "gpus_per_node", "tenants", "seed")
-_SHARED = ("min_duration_ms", "from_ms", "until_ms")
+_SHARED = ("min_duration_ms", "from_ms", "until_ms", "tenants")
 """Options of all formats that have no option of the command."""
 _OF_THE_COMMAND = {
     "first_jobs": "--jobs",
@@ -105,7 +105,8 @@ def _checked(chosen: formats.Format, given: dict[str, Any]) -> dict[str, Any]:
             raise misused("--option", f"the format {chosen.name} has no option {key}{hint}; it has {', '.join(known)}")
         if key in _SHARED:
             if not str(value).isdecimal():
-                raise misused("--option", f"{key} is {value}; write a whole number of milliseconds")
+                unit = " of milliseconds" if key.endswith("_ms") else ""
+                raise misused("--option", f"{key} is {value}; write a whole number{unit}")
             options[key] = int(value)
     return options
 

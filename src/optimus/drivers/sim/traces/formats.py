@@ -72,6 +72,7 @@ def load(
     from_ms: int | None = None,
     until_ms: int | None = None,
     first_jobs: int | None = None,
+    tenants: int | None = None,
     target_load: float | None = None,
     prediction_sigma: float | None = None,
     seed: int = 0,
@@ -93,6 +94,8 @@ def load(
             trace = shaping.within(trace, from_ms or 0, (1 << 62) if until_ms is None else until_ms)
         if first_jobs is not None:
             trace = shaping.first_jobs(trace, first_jobs)
+        if tenants is not None:
+            trace = shaping.with_tenants(trace, tenants, seed)
         if target_load is not None:
             trace = shaping.at_load(trace, target_load, _gpus_of(trace))
         if prediction_sigma is not None:

@@ -16,10 +16,12 @@ import numpy as np
 from msgspec import structs
 
 from optimus.drivers.sim.jobs import Job
-from optimus.drivers.sim.traces.gathering import moved
+from optimus.drivers.sim.traces.gathering import equal_queues, moved
 from optimus.drivers.sim.traces.trace import Trace, TraceError, TraceProblem, Verdict
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.units import format_duration_ms
+
+BURST_MS = 600_000
 
 
 def gpu_ms(job: Job) -> float:
@@ -79,6 +81,27 @@ def with_predictions(trace: Trace, sigma: float, seed: int) -> Trace:
         error = 1.0 if errors is None else float(errors[i])
         jobs.append(structs.replace(job, expected_ms=max(round(job.work.ideal_ms() * error), 1)))
     return structs.replace(trace, jobs=tuple(jobs))
+
+
+def with_tenants(trace: Trace, tenants: int, seed: int = 0) -> Trace:
+    """Jobs of a trace that names nobody, given to tenants of equal weight: what is submitted in one burst (same family,
+    at most ten minutes after the one before) belongs to one of them, the i-th drawn with probability ~ 1/i."""
+    if tenants < 1:
+        raise TraceError(f"tenants is {tenants}; write at least 1")
+    random = np.random.default_rng(seed)
+    chance = 1.0 / np.arange(1, tenants + 1)
+    chance /= chance.sum()
+    last: dict[str, tuple[int, str]] = {}
+    jobs = []
+    for job in trace.jobs:
+        before, tenant = last.get(job.family, (-BURST_MS, ""))
+        if not tenant or job.submit_ms - before > BURST_MS:
+            tenant = f"tenant-{random.choice(tenants, p=chance) + 1}"
+        last[job.family] = (job.submit_ms, tenant)
+        jobs.append(structs.replace(job, queue=tenant))
+    queues = equal_queues(job.queue for job in jobs)
+    setup = structs.replace(trace.setup, queues=queues) if trace.setup else None
+    return structs.replace(trace, jobs=tuple(jobs), queues=queues, setup=setup)
 
 
 def _chosen(trace: Trace, jobs: tuple[Job, ...], without: str) -> Trace:

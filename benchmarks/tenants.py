@@ -1,0 +1,194 @@
+"""Tenants with fair shares on production traces, against native Kubernetes.
+
+Eleven cases at an offered load of 0.9: five windows of Philly (virtual clusters are the tenants, 60 nodes x 8 GPUs) and
+the six ITP clusters of 2021 (they name nobody, so bursts of jobs are given to six tenants; as many nodes as the load
+needs, and enough that the largest job takes two thirds at most). All tenants have equal weight. Jobs are rigid; nobody
+is told a run time, ours learns from jobs as they end. A job that is preempted writes a checkpoint first, and pays 30 s
+when it starts again.
+
+Ours is the default policy in the real engine; native are the three honest rows: pod by pod with a time-out, all pods or
+none, and the same packed. The best of them by average completion time, case by case, is what ours is compared with.
+
+    python -m benchmarks.tenants --traces FOLDER             # FOLDER holds philly/ and itp2021/
+    python -m benchmarks.tenants --traces FOLDER --jobs 500  # shorter, for a look; writes nothing
+
+The data is not part of this repository: docs/reference/traces.md says where it comes from.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: small problems, many threads would only spin
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec import structs
+
+from benchmarks import measuring
+from optimus.drivers.sim.brain import Brain
+from optimus.drivers.sim.clockwork import Clockwork
+from optimus.drivers.sim.measuring import Comparison, Measured, compare, measure
+from optimus.drivers.sim.peers.registry import peer
+from optimus.drivers.sim.setup import Setup, uniform_nodes
+from optimus.drivers.sim.traces.formats import load
+from optimus.drivers.sim.traces.shaping import at_load, gpu_ms, with_tenants
+from optimus.drivers.sim.traces.trace import Trace, setup_on
+from optimus.engine.engine import Engine
+
+LOAD = 0.9
+JOBS = 1_500
+ROUND_MS = 60_000
+PER_NODE = 8
+TENANTS = 6
+PHILLY = "philly/philly_jobs_until_2017-11-05.csv.gz"
+PHILLY_NODES = 60
+PHILLY_WINDOWS = 5
+NATIVE = ("native-pods", "native-gang", "native-packed")
+OURS = "default"
+AT_MOST = 0.6
+"""Of the best native row's averages."""
+TAIL = 1.0
+
+
+class Case(NamedTuple):
+    name: str
+    file: str
+    window: int = 0
+
+
+def cases(traces: Path) -> list[Case]:
+    clusters = sorted((traces / "itp2021").glob("cluster*.csv.gz"))
+    windows = [Case(f"philly {i + 1}", PHILLY, i) for i in range(PHILLY_WINDOWS)]
+    return windows + [Case(f"itp {path.name[7:9]}", f"itp2021/{path.name}") for path in clusters]
+
+
+def scene(traces: Path, case: Case, jobs: int) -> tuple[Trace, Setup]:
+    """The jobs of a case at the load, and the cluster they share."""
+    trace = load(traces / case.file, cluster_gpus=8_192, gpus_per_node=PER_NODE)
+    if case.file == PHILLY:
+        nodes = PHILLY_NODES
+        first = case.window * (len(trace.jobs) // PHILLY_WINDOWS)
+        trace = structs.replace(trace, jobs=trace.jobs[first : first + jobs])
+        fitting = tuple(job for job in trace.jobs if job.replicas * job.gpus <= nodes * PER_NODE * 2 // 3)
+        trace = structs.replace(trace, jobs=fitting)
+    else:
+        span = trace.jobs[-1].submit_ms - trace.jobs[0].submit_ms
+        wanted = sum(map(gpu_ms, trace.jobs)) / span / LOAD
+        largest = max(job.replicas * job.gpus for job in trace.jobs)
+        nodes = math.ceil(max(wanted, largest * 1.5) / PER_NODE)
+        trace = with_tenants(structs.replace(trace, jobs=trace.jobs[:jobs]), TENANTS)
+    trace = at_load(trace, LOAD, nodes * PER_NODE)
+    setup = structs.replace(setup_on(trace, uniform_nodes(nodes, PER_NODE)), interval_ms=ROUND_MS)
+    return trace, setup
+
+
+def play(traces: Path, jobs: int, run: tuple[Case, str]) -> Measured:
+    case, who = run
+    trace, setup = scene(traces, case, jobs)
+    scheduler = Brain(Engine()) if who == OURS else peer(who).make()
+    return measure(Clockwork(setup, trace.jobs).play(scheduler), trace.jobs, setup)
+
+
+def row(case: Case, who: str, found: Measured) -> dict[str, Any]:
+    metrics, (average, wait, p99) = found.metrics, _figures(found)
+    return {
+        "case": case.name,
+        "who": who,
+        "jobs": metrics.jobs,
+        "average_s": round(average),
+        "wait_s": round(wait),
+        "p99_s": round(p99),
+        "longest_wait_s": round(metrics.longest_wait_ms / 1000),
+        "preemptions": metrics.preemptions,
+    }
+
+
+def _figures(found: Measured) -> tuple[float, float, float]:
+    """Average completion time, average time without resources and 99th percentile of completion times, in seconds."""
+    spreads = (found.metrics.jct_ms.average, found.metrics.wait_ms.average, found.metrics.jct_ms.p99)
+    average, wait, p99 = ((value or 0.0) / 1000 for value in spreads)
+    return average, wait, p99
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tenants", description=__doc__)
+    parser.add_argument("--traces", type=Path, required=True, help="the folder with philly/ and itp2021/")
+    parser.add_argument("--jobs", type=int, default=JOBS, help="of each case")
+    parser.add_argument("--only", nargs="+", default=[], metavar="CASE", help="cases whose name begins so")
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    chosen = parser.parse_args(arguments)
+    if not (chosen.traces / PHILLY).is_file() or not (chosen.traces / "itp2021").is_dir():
+        print(f"{chosen.traces} has no {PHILLY} or no itp2021/: give the folder with --traces", file=sys.stderr)
+        return 2
+    wanted = [c for c in cases(chosen.traces) if not chosen.only or c.name.startswith(tuple(chosen.only))]
+    runs = [(case, who) for case in wanted for who in (*NATIVE, OURS)]
+    found: dict[tuple[str, str], Measured] = {}
+    rows = []
+    with ProcessPoolExecutor(chosen.processes) as pool:
+        for run, got in zip(runs, pool.map(partial(play, chosen.traces, chosen.jobs), runs), strict=True):
+            found[run[0].name, run[1]] = got
+            rows.append(row(*run, got))
+            print(_line(rows[-1]), flush=True)
+    best = [min((found[c.name, who] for who in NATIVE), key=lambda m: _figures(m)[0]) for c in wanted]
+    ours = [found[c.name, OURS] for c in wanted]
+    each = [_against(case, *pair) for case, *pair in zip(wanted, best, ours, strict=True)]
+    whole = compare(best, ours)
+    summary = _summary(each, whole)
+    print("\n".join(["", *(_told(one) for one in each), "", summary["says"]]))
+    if chosen.jobs == JOBS and not chosen.only:
+        content = {"what": "seconds; jobs at load 0.9", "runs": rows, "against the best native row": each}
+        measuring.write("tenants", {**content, "summary": summary})
+    return 0 if summary["met"] else 1
+
+
+def _against(case: Case, native: Measured, ours: Measured) -> dict[str, Any]:
+    ratios = [mine / max(theirs, 0.001) for mine, theirs in zip(_figures(ours), _figures(native), strict=True)]
+    starved = compare(native, ours).starvation
+    return {
+        "case": case.name,
+        "best native": native.name,
+        **{name: round(ratio, 3) for name, ratio in zip(("average", "wait", "p99"), ratios, strict=True)},
+        "starved": starved.unfinished + starved.waited,
+    }
+
+
+def _summary(each: Sequence[dict[str, Any]], whole: Comparison) -> dict[str, Any]:
+    """Means over cases of ratios, and the interval of the paired difference over cases."""
+    average, wait, p99 = (sum(one[key] for one in each) / len(each) for key in ("average", "wait", "p99"))
+    met = average <= AT_MOST and wait <= AT_MOST and p99 <= TAIL and whole.starvation.nobody
+    low, high = (round((bound or 0.0) / 1000) for bound in (whole.jct_ms.low, whole.jct_ms.high))
+    says = (
+        f"against the best native row, mean of {len(each)} cases: average completion {average:.3f} x, "
+        f"waiting {wait:.3f} x (at most {AT_MOST}), p99 {p99:.3f} x (at most {TAIL:g}), "
+        f"starved {sum(one['starved'] for one in each)}; "
+        f"completion {low:,} to {high:,} s (95 %): {'met' if met else 'MISSED'}"
+    )
+    ratios = {"average": round(average, 3), "wait": round(wait, 3), "p99": round(p99, 3)}
+    return {**ratios, "completion_s_95": [low, high], "met": met, "says": says}
+
+
+def _line(told: dict[str, Any]) -> str:
+    return (
+        f"{told['case']:<9} {told['who']:<14} {told['jobs']:>6,} jobs  average {told['average_s']:>8,} s  "
+        f"wait {told['wait_s']:>8,} s  p99 {told['p99_s']:>9,} s  longest wait {told['longest_wait_s']:>9,} s  "
+        f"{told['preemptions']:>6,} preemptions"
+    )
+
+
+def _told(one: dict[str, Any]) -> str:
+    return (
+        f"{one['case']:<9} against {one['best native']:<14} average {one['average']:.3f} x  wait {one['wait']:.3f} x  "
+        f"p99 {one['p99']:.3f} x  starved {one['starved']}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
