@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optimus.decide.boards import Board
 from optimus.decide.durations import end_ms
 from optimus.decide.holdings import Place, seating_places
 from optimus.decide.placement.rooms import Room
@@ -168,16 +169,25 @@ class Matcher:
         return True
 
     def _seats(self, pool: int, moves: list[Move]) -> list[Seating] | None:
-        """Seats for all, once they have left theirs: each other's, which is nobody else's concern; or beside what is
-        reserved."""
+        """Seats for all, once they have left theirs: each other's, which is nobody else's concern; else idle ones."""
         board = self._world.boards[pool]
         theirs = board.starting.copy()
         theirs.gpus[:] = 0
         found = self._seats_in(theirs, moves) if len(moves) > 1 else None
         if found is None:
-            end = max(end_ms(self._world, mover.row) for mover, _ in moves)
-            found = self._seats_in(board.starting_beside(end).copy(), moves)
+            found = self._seats_in(self._idle_room(board, moves).copy(), moves)
         return found
+
+    def _idle_room(self, board: Board, moves: list[Move]) -> Room:
+        """Beside reservations, unless the devices that are given back would do for them as well."""
+        world, pool = self._world, board.view.index
+        end = max(end_ms(world, mover.row) for mover, _ in moves)
+        given = sorted({place.node for mover, _ in moves for place in mover.places})
+        for shadow in board.outlasted(end):
+            shape = world.ask(shadow.row).plain_shape(pool)
+            if shape is None or not shape.allowed[given].all():
+                return board.starting_beside(end)
+        return board.starting
 
     def _seats_in(self, room: Room, moves: list[Move]) -> list[Seating] | None:
         for mover, _ in moves:
