@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from optimus.drivers.sim.clockwork import Clockwork
 from optimus.drivers.sim.jobs import Job
-from optimus.drivers.sim.peers.gavel import Models, gavel_ftf, gavel_las, gavel_sum
+from optimus.drivers.sim.peers.gavel import Models, gavel_ftf, gavel_las, gavel_las_filled, gavel_sum
 from optimus.drivers.sim.peers.gavel_shares import (
     FinishTimeFairness,
     Question,
@@ -16,7 +18,8 @@ from optimus.drivers.sim.peers.gavel_shares import (
     least_attained_service,
     throughput,
 )
-from optimus.drivers.sim.setup import Setup, uniform_nodes
+from optimus.drivers.sim.peers.rounds import RoundScheduler
+from optimus.drivers.sim.setup import Outage, Setup, uniform_nodes
 from optimus.drivers.sim.works.steady import Steady
 from optimus.model.nodes import Node
 from optimus.model.workloads import ModelSpeed
@@ -26,11 +29,18 @@ TWO_MODELS = (*uniform_nodes(1, 1, model="fast"), *uniform_nodes(1, 1, model="sl
 
 
 def worker(
-    name: str, seconds: float, *, fast: float = 1.0, slow: float = 1.0, gpus: int = 1, steps_per_s: float = 1.0
+    name: str,
+    seconds: float,
+    *,
+    fast: float = 1.0,
+    slow: float = 1.0,
+    gpus: int = 1,
+    steps_per_s: float = 1.0,
+    at: float = 0,
 ) -> Job:
     speeds = {"fast": fast, "slow": slow}
     work = Steady(duration_ms=seconds * 1000, replicas=gpus, speed_by_model=speeds, steps_per_s=steps_per_s)
-    return job(name, seconds, replicas=gpus, work=work)
+    return job(name, seconds, at=at, replicas=gpus, work=work)
 
 
 def shares(solve: Solve, *jobs: Job, cluster: tuple[Node, ...] = TWO_MODELS) -> dict[str, list[float]]:
@@ -118,6 +128,16 @@ def test_who_comes_between_two_solutions_waits_for_the_next_one() -> None:
 def test_a_model_on_which_it_cannot_run_is_never_given() -> None:
     only_slow = job("only-slow", 100, models=(ModelSpeed("slow", 100),))
     assert ended(play(gavel_sum(), [only_slow], round_s=360, cluster=TWO_MODELS)) == {"only-slow": 100}
+
+
+@pytest.mark.parametrize("peer", [gavel_las, gavel_las_filled, gavel_ftf, gavel_sum])
+def test_a_model_whose_nodes_are_all_down_is_not_given(peer: Callable[[], RoundScheduler]) -> None:
+    """The fast one is lost from 100 s to 5,000 s: what is left of the 3,600 s is done on the slow one."""
+    outage = Outage(node="fast-0", at_ms=100_000, for_ms=4_900_000)
+    jobs = [worker("only", 3600), worker("late", 60, at=1500)]
+    found = ended(play(peer(), jobs, round_s=360, cluster=TWO_MODELS, outages=(outage,)))
+    assert 3600 <= found["only"] <= 3600 + 360 + 1080
+    assert found["late"] <= 5760 + 60
 
 
 def test_a_gang_stays_on_one_model() -> None:

@@ -32,6 +32,8 @@ from optimus.drivers.sim.peers.from_inside import from_inside
 Floats = NDArray[np.float64]
 
 _SUM_WEIGHT = 1e-3
+_SOME = 1e-6
+"""GPUs of a model that has none just now: from the inside, there must be room."""
 _STEPS = 14
 """Of the bisection: the worst ratio is found to about one part in a thousand."""
 
@@ -94,7 +96,7 @@ class Programme:
 def least_attained_service(question: Question) -> Floats:
     speeds = question.speeds / question.in_turn()[:, None]
     gpus, speeds, many, kind_of = _kinds(question.gpus, speeds)
-    return _central(gpus, many, question.capacity, fair=speeds * gpus[:, None])[kind_of]
+    return _shares(gpus, many, question.capacity, fair=speeds * gpus[:, None])[kind_of]
 
 
 def filled(question: Question) -> Floats:
@@ -109,7 +111,7 @@ def filled(question: Question) -> Floats:
 def throughput(question: Question) -> Floats:
     steps = np.array([_steps_per_s(run) for run in question.runs])
     gpus, speeds, many, kind_of = _kinds(question.gpus, question.speeds * steps[:, None])
-    return _central(gpus, many, question.capacity, worth=speeds / speeds.max())[kind_of]
+    return _shares(gpus, many, question.capacity, worth=speeds / max(float(speeds.max()), 1e-9))[kind_of]
 
 
 def _kinds(gpus: Floats, speeds: Floats) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
@@ -118,7 +120,7 @@ def _kinds(gpus: Floats, speeds: Floats) -> tuple[Floats, Floats, Floats, NDArra
     return kinds[:, 0], kinds[:, 1:], many.astype(float), kind_of.ravel()
 
 
-def _central(
+def _shares(
     gpus: Floats, many: Floats, capacity: Floats, *, fair: Floats | None = None, worth: Floats | None = None
 ) -> Floats:
     """Shares by kind: the least of fair . X as large as possible, or else the sum of worth . X."""
@@ -129,7 +131,7 @@ def _central(
     of_kind[each, np.arange(shares)] = 1.0
     of_model = np.tile(np.eye(models), kinds) * (gpus * many)[each]
     rows = [-np.eye(shares), of_kind, of_model]
-    bounds = [np.zeros(shares), np.ones(kinds), capacity]
+    bounds = [np.zeros(shares), np.ones(kinds), np.maximum(capacity, _SOME)]
     weights = [many[each], many, np.ones(models)]
     if fair is None:
         assert worth is not None
