@@ -5,9 +5,10 @@
     replace     lost replicas of running gangs                             growing.py
     allocate    turn by turn: idle room, taking back, moving, reserving    allocating.py
     grow        elastic work into what is left                             growing.py
+    match       running work to the devices from which it gains most       matching.py
 
-Replace, allocate and grow are repeated until a pass changes nothing. The world they leave is the world the next cycle
-starts from, so deciding again with nothing new gives an empty plan.
+Replace, allocate, grow and match are repeated until a pass changes nothing. The world they leave is the world the next
+cycle starts from, so deciding again with nothing new gives an empty plan.
 
 A start can be taken back by whoever has a better right to its room. Where others were stopped in between, they may have
 been stopped for nothing: the plan is made again, and that workload has its turn behind everybody else.
@@ -21,6 +22,7 @@ from optimus.decide.allocating import Allocator
 from optimus.decide.explaining import why_held
 from optimus.decide.growing import Grower
 from optimus.decide.lines import line_up
+from optimus.decide.matching import Matcher
 from optimus.decide.policies.policy import Policy
 from optimus.decide.quotas import Known, standing_refusal, timed_queues, waited_too_long
 from optimus.decide.releasing import drop_holds, keep_promises, ran_too_long, release
@@ -60,6 +62,7 @@ def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
     taker = Taker(world, shares, hopefuls)
     allocator = Allocator(world, shares, taker)
     grower = Grower(world, shares, taker)
+    matcher = Matcher(world, taker)
     for number in range(world.budget.passes):
         before = world.script.version
         if number:  # what was done may have changed what everybody is due, as the next cycle will see it
@@ -73,6 +76,7 @@ def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
             return None
         grower.run()
         taker.fulfil_promises()
+        matcher.run()
         if (world.script.version == before and (number or not behind)) or _all_started(world, hopefuls):
             break
     else:
