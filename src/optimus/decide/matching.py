@@ -25,6 +25,7 @@ from optimus.decide.holdings import Place, seating_places
 from optimus.decide.placement.rooms import Room
 from optimus.decide.placement.seating import Seating
 from optimus.decide.taking import Taker
+from optimus.decide.turns import RATIO
 from optimus.decide.world import World
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.reasons import Code, reason
@@ -52,8 +53,9 @@ class Mover:
     """Its speed: that of its slowest device."""
     sat_ms: int
 
-    def gain(self, fast: int, slow: int) -> float:
-        return self.speed[fast] / max(self.speed[slow], 1)
+    def gain(self, fast: int, slow: int) -> int:
+        """How many times as fast, in parts of RATIO."""
+        return self.speed[fast] * RATIO // max(self.speed[slow], 1)
 
 
 Move = tuple[Mover, int]
@@ -102,7 +104,7 @@ class Matcher:
             gpus = int(unit.amount[GPU_COLUMN]) // WHOLE_DEVICE_MILLI
             model = here[0] if len(here) == 1 else -1
             found.append(Mover(unit.row, gpus, unit.places, speed, model, now, sat_ms))
-        return sorted(found, key=lambda mover: (-max(mover.speed) / mover.now, world.spec(mover.row).id))
+        return sorted(found, key=lambda mover: (-(max(mover.speed) * RATIO // mover.now), world.spec(mover.row).id))
 
     def _moves_up(self, pool: int, mover: Mover, idle: list[int]) -> bool:
         for model in sorted(range(len(idle)), key=lambda model: (-mover.speed[model], model)):
@@ -129,7 +131,7 @@ class Matcher:
         for mover in up:
             if not self._pays(mover, fast):
                 continue
-            bound = mover.gain(fast, slow) * 100 / GAINS_MORE_PERCENT
+            bound = mover.gain(fast, slow) * 100 // GAINS_MORE_PERCENT
             others = [m for m in down if m.row not in gone and m.gain(fast, slow) <= bound]
             out = self._make_way(others, mover.gpus - idle[fast], mover.gpus + idle[slow])
             if out and self._move(pool, [(mover, fast), *((other, slow) for other in out)]):
