@@ -4,10 +4,12 @@
 published table is `published_avg_jct.json` beside the data. Reproduced are Tiresias (rigid jobs), Optimus (oracle,
 strong scaling) and Pollux (adaptive; its objective with an exact solver instead of a genetic search).
 
-Ours is the default policy inside the real engine on the rigid jobs: with nothing known at the start (online), and with
-the run times of the other workloads under Tiresias (history).
+Ours is the default policy inside the real engine. On the rigid jobs, against Tiresias: with nothing known at the start
+(online), and with the run times of the other workloads under Tiresias (history). On the adaptive jobs, against Pollux
+with its exact solver: with nothing known at the start (elastic), and without any history (elastic-blind), where jobs
+have no family and sizes are worth what `by_work_done` says.
 
-    python -m benchmarks.pollux --traces FOLDER            # FOLDER: the Pollux data; about five minutes
+    python -m benchmarks.pollux --traces FOLDER            # FOLDER: the Pollux data; about ten minutes
     python -m benchmarks.pollux --traces FOLDER --loads 0.5 1.0 1.5 2.0
 
 The data is not part of this repository: `simulator` of github.com/petuum/adaptdl, branch osdi21-artifact.
@@ -24,13 +26,16 @@ import json
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import structs
 
 from benchmarks import measuring
+from optimus.decide.policies import DEFAULT, sizing
 from optimus.drivers.sim.brain import Brain
 from optimus.drivers.sim.clockwork import Clockwork, Scheduler
 from optimus.drivers.sim.peers.optimus_eurosys import optimus_eurosys
@@ -62,11 +67,27 @@ PEERS = {
 }
 TARGETS = {"history": 0.80, "online": 0.86}
 """Average completion time against Tiresias at load 1.0."""
+ELASTIC_TARGETS = {"elastic": 0.96, "elastic-blind": 1.00}
+"""Average completion time against Pollux at load 1.0."""
 TAIL = 1.05
 
 
-def play(traces: Path, load: str, workload: int, mode: Mode, scheduler: Scheduler) -> Record:
+class Rival(NamedTuple):
+    """Whom a row of ours is compared with."""
+
+    name: str
+    target: float
+
+
+RIVALS = {who: Rival("tiresias", target) for who, target in TARGETS.items()} | {
+    who: Rival("pollux", target) for who, target in ELASTIC_TARGETS.items()
+}
+
+
+def play(traces: Path, load: str, workload: int, mode: Mode, scheduler: Scheduler, *, families: bool = True) -> Record:
     jobs = load_jobs(traces / f"workloads_load{load}" / f"workload-{workload}.csv", traces / "apps_t4", mode)
+    if not families:
+        jobs = [structs.replace(job, family="") for job in jobs]
     queues = (Queue(name=QUEUE),)
     setup = Setup(nodes=uniform_nodes(16, 4, model="t4"), queues=queues, interval_ms=ROUND_MS, tick_ms=ROUND_MS)
     return Clockwork(setup, jobs).play(scheduler)
@@ -83,10 +104,17 @@ def ours(traces: Path, load: str, workload: int, *, history: bool) -> Record:
     return play(traces, load, workload, Mode.RIGID, Brain(engine))
 
 
+def ours_elastic(traces: Path, load: str, workload: int, *, blind: bool) -> Record:
+    policy = replace(DEFAULT, name="blind", sizing=sizing.by_work_done) if blind else DEFAULT
+    return play(traces, load, workload, Mode.ADAPTIVE, Brain(Engine(policy=policy)), families=not blind)
+
+
 def measure(traces: Path, case: tuple[str, str, int]) -> dict[str, float]:
     who, load, workload = case
     if who in PEERS:
         record = play(traces, load, workload, PEERS[who].mode, PEERS[who].make())
+    elif who in ELASTIC_TARGETS:
+        record = ours_elastic(traces, load, workload, blind=who == "elastic-blind")
     else:
         record = ours(traces, load, workload, history=who == "history")
     times = np.array([job.end_ms - job.submit_ms for job in record.jobs if job.end_ms is not None]) / 1000
@@ -95,6 +123,7 @@ def measure(traces: Path, case: tuple[str, str, int]) -> dict[str, float]:
         "p99_s": round(float(np.percentile(times, 99)), 1),
         "longest_s": float(times.max()),
         "preemptions": sum(job.preemptions for job in record.jobs),
+        "restarts": sum(job.restarts + job.resizes for job in record.jobs),
     }
 
 
@@ -102,6 +131,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pollux", description=__doc__)
     parser.add_argument("--traces", type=Path, required=True, help="the folder with the Pollux data")
     parser.add_argument("--loads", nargs="+", default=["1.0"])
+    rows = [*PEERS, *RIVALS]
+    parser.add_argument("--who", nargs="+", default=rows, choices=rows, help="only these; the other results are kept")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     chosen = parser.parse_args(arguments)
     table = chosen.traces / "published_avg_jct.json"
@@ -109,13 +140,14 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{table} is missing: give the folder of the Pollux data with --traces", file=sys.stderr)
         return 2
     published = json.loads(table.read_text())["avg_jct"]
-    cases = [(who, load, w) for load in chosen.loads for who in (*PEERS, *TARGETS) for w in WORKLOADS]
+    cases = [(who, load, w) for load in chosen.loads for who in chosen.who for w in WORKLOADS]
     found = {}
     with ProcessPoolExecutor(chosen.processes) as pool:
         for case, row in zip(cases, pool.map(partial(measure, chosen.traces), cases), strict=True):
             found[case] = row
             print(_line(case, row, published), flush=True)
-    summary, met = _judge(found, chosen.loads, published)
+    found = {**_kept(cases), **found}
+    summary, met = _judge(found, sorted({load for _, load, _ in found}), published)
     for told in summary:
         print(told["says"])
     measuring.write(
@@ -129,12 +161,20 @@ def main(arguments: list[str] | None = None) -> int:
     return 0 if met else 1
 
 
+def _kept(measured: list[tuple[str, str, int]]) -> dict[tuple[str, str, int], dict[str, float]]:
+    """Rows of the last result that were not measured again."""
+    path = measuring.RESULTS / "pollux.json"
+    rows = json.loads(path.read_text())["cases"] if path.is_file() else []
+    kept = {(row.pop("who"), row.pop("load"), row.pop("workload")): row for row in rows}
+    return {case: row for case, row in kept.items() if case not in measured}
+
+
 def _line(case: tuple[str, str, int], row: dict[str, float], published: dict[str, dict[str, dict[str, float]]]) -> str:
     who, load, workload = case
     known = published[load][f"workload-{workload}"]
-    against, name = (known[who], "published") if who in PEERS else (known["tiresias"], "tiresias")
+    against, name = (known[who], "published") if who in PEERS else (known[RIVALS[who].name], RIVALS[who].name)
     change = row["average_s"] / against - 1
-    return f"load {load}  workload {workload}  {who:<9} {row['average_s']:>10,.1f} s  {change:+8.2%} against {name}"
+    return f"load {load}  workload {workload}  {who:<13} {row['average_s']:>10,.1f} s  {change:+8.2%} against {name}"
 
 
 def _judge(
@@ -145,7 +185,10 @@ def _judge(
     rows: list[dict[str, object]] = []
     met = True
     for load in loads:
+        there = {who for who, at, _ in found if at == load}
         for who, peer in PEERS.items():
+            if who not in there:
+                continue
             worst = max(
                 abs(found[who, load, w]["average_s"] / published[load][f"workload-{w}"][who] - 1) for w in WORKLOADS
             )
@@ -153,17 +196,19 @@ def _judge(
             met &= ok or load != "1.0"
             says = f"load {load}  {who}: within {worst:.2%} of the published averages (asked: {peer.within:.0%})"
             rows.append({"load": load, "who": who, "worst": round(worst, 4), "met": ok, "says": says})
-        for who, target in TARGETS.items():
+        for who, (rival, target) in RIVALS.items():
+            if not {who, rival} <= there:
+                continue
             ratios = {
                 key: sum(found[who, load, w][key] for w in WORKLOADS)
-                / sum(found["tiresias", load, w][key] for w in WORKLOADS)
+                / sum(found[rival, load, w][key] for w in WORKLOADS)
                 for key in ("average_s", "p99_s")
             }
             bound = target if load == "1.0" else 1.0
             ok = ratios["average_s"] <= bound and ratios["p99_s"] <= TAIL
             met &= ok
             says = (
-                f"load {load}  ours, {who}: {ratios['average_s']:.3f} x Tiresias (asked: {bound:g}), "
+                f"load {load}  ours, {who}: {ratios['average_s']:.3f} x {rival} (asked: {bound:g}), "
                 f"p99 {ratios['p99_s']:.3f} x (asked: {TAIL:g})"
             )
             rows.append(

@@ -10,5 +10,6 @@ from tests.mutations.faults_in_acting import ACTING, CYCLE
 from tests.mutations.faults_in_admission import LEDGERS, QUOTAS
 from tests.mutations.faults_in_placement import GANGS
 from tests.mutations.faults_in_rights import RIGHTS, SHARES
+from tests.mutations.faults_in_sizing import SIZING
 
-FAULTS: list[Fault] = [*QUOTAS, *LEDGERS, *GANGS, *SHARES, *RIGHTS, *ACTING, *CYCLE]
+FAULTS: list[Fault] = [*QUOTAS, *LEDGERS, *GANGS, *SHARES, *RIGHTS, *ACTING, *CYCLE, *SIZING]

@@ -154,9 +154,9 @@ CYCLE = [
     ),
     Fault(
         "no-reason-for-promised-room",
-        "decide/cycle.py",
-        "**allocator.waiting.reasons, **_held_back(world)}",
-        "**allocator.waiting.reasons}",
+        "decide/writing_down.py",
+        "reasons = {**refusals, **waits, **_held_back(world)}",
+        "reasons = {**refusals, **waits}",
         "every workload that waits has a reason",
         "invariant 0",
     ),

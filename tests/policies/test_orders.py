@@ -181,7 +181,8 @@ class TestDefault:
         assert serve("default", "fresh", "running", expected_ms=left, is_running=[False, True]).startswith(first)
 
     def test_what_was_stopped_goes_on_before_its_equals_begin(self) -> None:
-        order = serve("default", "fresh", "stopped", expected_ms=[60 * MINUTE, 90 * MINUTE], elapsed_ms=[0, 20 * MINUTE])
+        left = [60 * MINUTE, 90 * MINUTE]
+        order = serve("default", "fresh", "stopped", expected_ms=left, elapsed_ms=[0, 20 * MINUTE])
         assert order == "stopped fresh"
 
     def test_long_work_does_not_wait_for_ever_behind_newcomers(self) -> None:

@@ -13,6 +13,7 @@ once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -73,6 +74,8 @@ class Allocator:
         """By workload: what it asks for, in which queue, with which rights."""
         self._ends: dict[int, int] | None = None
         self._dues: dict[tuple[int, int, int], Ints] = {}
+        self.is_served: Callable[[int], bool] = lambda _row: False
+        """Whether room for a workload is made by sizing when everybody has had a turn."""
 
     def run(self, lines: dict[int, list[int]]) -> None:
         """One pass over all that wait, in turns."""
@@ -137,6 +140,8 @@ class Allocator:
                 world.start(row, found)
                 return None
             refusals[pool] = found
+        if self.is_served(row):
+            return refusals[pools[0]]
         hurried = [p for p in open_pools if self._ends_sooner(row, ask, refusals, ask.speed_percent(p)) is None]
         if any(self.taker.take_back(row, pool) for pool in hurried):
             return None

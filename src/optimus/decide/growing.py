@@ -47,6 +47,8 @@ class Grower:
         self.taker = taker
         self._grown: dict[int, None] = {}
         self._steps_left = world.budget.growth_steps
+        self.is_sized: Callable[[int], bool] = lambda _row: False
+        """Whether idle room is given to a workload elsewhere; here it only takes the surplus of other queues."""
 
     def replace_lost(self) -> None:
         """Gangs below their minimum get their missing replicas before anything new starts."""
@@ -127,7 +129,7 @@ class Grower:
         world, columns = self.world, self.world.columns
         found = []
         for row in world.table.elastic:
-            if self._gave_way(row):
+            if self._gave_way(row) or (self.is_sized(row) and not self._could_take(row)):
                 continue
             starting = world.is_new(row)
             running = columns.held[row] >= columns.minimum[row] and columns.held[row] > 0 and not columns.promised[row]
@@ -141,6 +143,12 @@ class Grower:
                 continue  # still being started: let it begin first
             found.append(row)
         return found
+
+    def _could_take(self, row: int) -> bool:
+        """Whether there is another queue of which sized work could take surplus; and this plan has not changed it."""
+        tree = self.world.tree
+        siblings = any(len(tree.children[tree.parent[q]]) > 1 for q in tree.paths[int(self.world.columns.queue[row])])
+        return siblings and row not in self.world.drafts
 
     def _pays_back(self, row: int) -> bool:
         """Growing a running workload costs a restart; the time it saves must be worth several."""
@@ -246,6 +254,8 @@ class Grower:
         board = world.boards[pool]
         room = board.starting if replacing else board.starting_beside(end_ms(world, row))
         within, near, devices = self._bounds(row, step, pool)
+        if not replacing and self.is_sized(row):
+            return self.taker.take_surplus(row, pool, step, amount, within)
         seating = lawful_seats(world, row, room, step, grows=True, within=within, near=near, devices=devices)
         if isinstance(seating, Reason):
             return False

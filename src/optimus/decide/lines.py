@@ -63,10 +63,11 @@ def _giving_turns(world: World, waiting: list[int]) -> list[int]:
     queues = {int(columns.queue[row]) for row in waiting}
     runs = (columns.view("started") >= 0) & (columns.view("held") > 0) & (columns.view("alive") > 0)
     rows = np.flatnonzero(runs & np.isin(columns.view("queue"), sorted(queues))).tolist()
-    return [row for row in rows if _gives_turns(world.spec(row)) and row not in world.drafts]
+    return [row for row in rows if gives_turns(world.spec(row)) and not world.is_changing(row)]
 
 
-def _gives_turns(spec: Workload) -> bool:
+def gives_turns(spec: Workload) -> bool:
+    """Whether it can be stopped and continued for work that is no more important."""
     if spec.checkpoint is None:
         return False
     if spec.preemptible is Preemptible.DEFAULT:

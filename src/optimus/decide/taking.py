@@ -146,6 +146,17 @@ class Taker:
             if free and limits_allow_now(world, queue, whole.pool, amount):
                 world.fulfil(row)
 
+    def is_free_now(self, row: int, seating: Seating) -> bool:
+        """Whether the workload could have these seats at once."""
+        world = self.world
+        board, queue = world.boards[seating.pool], int(world.columns.queue[row])
+        free = _is_free_now(seating, board.now.scalars, board.now.gpus)
+        return free and over_limit(world, queue, seating.pool, seating.amount()) is None
+
+    def give(self, row: int, seating: Seating, *, grows: bool) -> None:
+        """Seats that were found for a workload: it has them at once, or when those that leave have left."""
+        self._promise(row, seating, [], grows=grows)
+
     # -- searching --------------------------------------------------------------------------------------------
 
     def _search(
@@ -360,13 +371,7 @@ class Taker:
     def _promise(self, row: int, seating: Seating, names: list[str], *, grows: bool, grace_ms: int = 0) -> None:
         """Hold the room, or start at once where everything that was in the way only held it."""
         world = self.world
-        board = world.boards[seating.pool]
-        queue = int(world.columns.queue[row])
-        amount = seating.amount()
-        if (
-            _is_free_now(seating, board.now.scalars, board.now.gpus)
-            and over_limit(world, queue, seating.pool, amount) is None
-        ):
+        if self.is_free_now(row, seating):
             (world.grow if grows else world.start)(row, seating)
             return
         if not names:

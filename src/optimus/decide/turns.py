@@ -15,6 +15,7 @@ from heapq import heappop, heappush
 from optimus.decide.world import World
 from optimus.state.arrays import Ints
 from optimus.state.queue_tree import ROOT
+from optimus.state.resources import GPU_COLUMN
 
 RATIO = 1_000_000
 Key = tuple[bool, bool, int, int, int, str]
@@ -132,3 +133,32 @@ class RoundTurns(Turns):
             at = bisect_right([-self._benefit(r) for r in reversed(line)], -worth)
             line.insert(len(line) - at, row)
         self.done(again=True)
+
+
+def divide(
+    world: World, lending: Ints, pool: int, wants: Mapping[int, int], has: Mapping[int, int], gpus: int, step: int
+) -> dict[int, int]:
+    """Leaf queue -> how many of these idle GPUs it gets: in turns as above, no more than it wants, and each time as
+    many as make what it has a multiple of `step`."""
+    given = dict.fromkeys(wants, 0)
+    added: dict[int, int] = {}
+
+    def place(queue: int) -> tuple[Key, ...]:
+        keys = []
+        for above in reversed(world.tree.paths[queue].tolist()):
+            used = int(world.used_coming[above, pool, GPU_COLUMN]) // 1000 + added.get(above, 0)
+            due = int(lending[above, pool, GPU_COLUMN]) // 1000
+            beyond = used + step > int(world.tree.guarantee[above, pool, GPU_COLUMN]) // 1000
+            entry = world.tree.queues[above]
+            ratio = (used + step) * RATIO // max(due, 1)
+            keys.append((beyond, used >= due, entry.rank, ratio, entry.created_ms, entry.name))
+        return tuple(keys)
+
+    while gpus > 0 and (open_queues := [queue for queue in given if given[queue] < wants[queue]]):
+        queue = min(open_queues, key=place)
+        part = min(step - (has[queue] + given[queue]) % step, gpus, wants[queue] - given[queue])
+        given[queue] += part
+        gpus -= part
+        for above in world.tree.paths[queue].tolist():
+            added[above] = added.get(above, 0) + part
+    return given

@@ -180,6 +180,12 @@ class World:
             addition.promised for addition in self.additions_of(row)
         )
 
+    def is_changing(self, row: int) -> bool:
+        """Whether this plan does something to running work, or an earlier one did and it is not done yet."""
+        columns = self.columns
+        under_way = columns.running[row] != columns.held[row] or columns.promised[row] > 0
+        return row in self.drafts or bool(under_way) or bool(self.table.leaving[row])
+
     def blocked_ordinals(self, row: int) -> dict[int, set[int]]:
         """Ordinals that may not be used again yet: their old replica is still leaving."""
         found: dict[int, set[int]] = {}
@@ -334,6 +340,14 @@ class World:
             self._stop_slot(slot)
         self.draft(row).removed.update(slots)
         self.script.add(Shrink(self.spec(row).id, self._names(row, slots), cause, beneficiary))
+        self._recount_fixed(row, fixed)
+
+    def take_back_start(self, row: int) -> None:
+        """A start of this very plan is to have other seats: it is not done."""
+        draft, fixed = self.draft(row), self._fixed_part(row)
+        self._undo(row, draft.additions)
+        draft.start, draft.base = None, 1
+        self.script.departures += 1
         self._recount_fixed(row, fixed)
 
     def take_back_growth(self, row: int, step: Addition) -> None:

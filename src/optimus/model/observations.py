@@ -135,6 +135,8 @@ class RunRemembered(Struct, frozen=True, tag=True):
     queue: str
     run_ms: int
     family: str = ""
+    work_ms: int = 0
+    """What one replica would have needed for it; 0 unknown."""
 
 
 class TablesRefreshed(Struct, frozen=True, tag=True):

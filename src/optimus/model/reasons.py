@@ -62,6 +62,8 @@ class Code(StrEnum):
     FASTER_DEVICES = "FasterDevices"
     GAVE_FASTER = "GaveFaster"
     SHRUNK = "Shrunk"
+    RESIZED = "Resized"
+    REPACKED = "Repacked"
     ODD_SIZE = "OddSize"
     ABOVE_MAXIMUM = "AboveMaximum"
     BELOW_MINIMUM = "BelowMinimum"
@@ -116,6 +118,9 @@ SENTENCES: dict[Code, str] = {
     Code.FASTER_DEVICES: "moves to devices on which it is {gain} times as fast; it continues from its checkpoint",
     Code.GAVE_FASTER: "left faster devices to {beneficiary}, which gains more from them; it continues elsewhere",
     Code.SHRUNK: "gave {replicas} above its minimum to {beneficiary}",
+    Code.RESIZED: "goes on with {after} instead of {before} replicas: the elastic work of queue {queue} gets its sizes "
+    "together",
+    Code.REPACKED: "moved with all its replicas, so that others of queue {queue} get whole nodes; it continues there",
     Code.ODD_SIZE: "gave up {replicas}: their number was not an allowed size",
     Code.ABOVE_MAXIMUM: "gave up {replicas}: its maximum is smaller now",
     Code.BELOW_MINIMUM: "{running} of at least {minimum} replicas left, no replacement in time; restarted as a whole",

@@ -20,6 +20,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """A running elastic workload is grown at most this often."""
     resize_payback: int = 2
     """Growing must save this many times the restart it costs."""
+    sizing_interval_ms: int = 60_000
+    """Elastic work that can be stopped gets another size at most this often, and not before twice its restart."""
     consolidation: bool = True
     """Move checkpointable work to make room that is free but scattered."""
     consolidation_payback: int = 2

@@ -25,7 +25,7 @@ def _assume_one(state: State, row: int, action: Action, now_ms: int) -> None:
             _place(state, row, action, now_ms)
         case Shrink():
             _stop(state, row, action.slots, Event.STOP, now_ms)
-            state.workloads.columns.resized[row] = now_ms
+            _note_resize(state, row, now_ms)
         case Drop():
             _stop(state, row, action.slots, Event.FORGET, now_ms)
             if state.workloads.slots[row]:
@@ -55,7 +55,13 @@ def _place(state: State, row: int, action: Start | Grow | Hold, now_ms: int) -> 
         node = state.nodes.row_of[placement.node]
         state.occupancy.hold(row, *key, node, placement.devices, placement.gpu_milli, promised=promised, until_ms=until)
     if isinstance(action, Grow):
-        state.workloads.columns.resized[row] = now_ms
+        _note_resize(state, row, now_ms)
+
+
+def _note_resize(state: State, row: int, now_ms: int) -> None:
+    columns = state.workloads.columns
+    columns.resizes[row] += columns.started[row] >= 0
+    columns.resized[row] = now_ms
 
 
 def _stop(state: State, row: int, replicas: tuple[tuple[str, int], ...], event: Event, now_ms: int) -> None:

@@ -100,14 +100,24 @@ class History:
     def __init__(self) -> None:
         self.by_queue: dict[str, RunTimes] = {}
         self.by_family: dict[str, RunTimes] = {}
+        self.work_by_family: dict[str, RunTimes] = {}
+        """What one replica would have needed for it, in milliseconds."""
+        self.speeds_by_family: dict[str, tuple[int, ...]] = {}
+        """The longest list of speeds that ended work of the family was measured at."""
         self.past_use: dict[Use, int] = {}
         """Decayed amount x ms, in the resource's own unit; a queue counts with everything below it."""
         self.past_use_at = 0
 
-    def ended(self, queue: str, family: str, run_ms: int) -> None:
+    def ended(
+        self, queue: str, family: str, run_ms: int, work_ms: int = 0, speedup_percent: tuple[int, ...] = ()
+    ) -> None:
         self.by_queue.setdefault(queue, RunTimes()).add(run_ms)
         if family:
             self.by_family.setdefault(family, RunTimes()).add(run_ms)
+            if work_ms > 0:
+                self.work_by_family.setdefault(family, RunTimes()).add(work_ms)
+            if len(speedup_percent) >= max(len(self.speeds_by_family.get(family, ())), 2):
+                self.speeds_by_family[family] = speedup_percent
 
     def remember_use(self, used: Mapping[Use, int], now_ms: int, half_life_ms: int) -> None:
         """Decay past use to now and add what was in use since the last call."""

@@ -34,6 +34,8 @@ WORKLOAD_COLUMNS = (
     "elapsed",
     "counted_at",
     "restarts",
+    "resizes",
+    "worked",
 )
 """What cannot be worked out again from descriptions and slots."""
 
@@ -89,6 +91,8 @@ class Keyframe(Struct, frozen=True):
     tables: PackingTables
     rejected: dict[str, str]
     uses: tuple[UseFrame, ...] = ()
+    family_work: dict[str, list[int]] = {}
+    family_speeds: dict[str, tuple[int, ...]] = {}
 
 
 def dump(state: State) -> bytes:
@@ -127,6 +131,8 @@ def _keyframe(state: State) -> Keyframe:
         slots=tuple(_slot_frames(state)),
         queue_times={name: times.recent() for name, times in state.history.by_queue.items()},
         family_times={name: times.recent() for name, times in state.history.by_family.items()},
+        family_work={name: times.recent() for name, times in state.history.work_by_family.items()},
+        family_speeds=dict(state.history.speeds_by_family),
         past_use_at=state.history.past_use_at,
         mix=tuple(state.mix.counts.items()),
         mix_arrivals=state.mix.arrivals,
@@ -189,10 +195,12 @@ def _state(frame: Keyframe) -> State:
         _put_slot(state, slot)
     for entry in frame.workloads:
         row = state.workloads.row_of[entry.workload.id]
-        for name, number in zip(WORKLOAD_COLUMNS, entry.numbers, strict=True):
+        for name, number in zip(WORKLOAD_COLUMNS, entry.numbers, strict=False):  # older frames have fewer
             getattr(state.workloads.columns, name)[row] = number
     state.history.by_queue = {name: RunTimes(times) for name, times in frame.queue_times.items()}
     state.history.by_family = {name: RunTimes(times) for name, times in frame.family_times.items()}
+    state.history.work_by_family = {name: RunTimes(times) for name, times in frame.family_work.items()}
+    state.history.speeds_by_family = dict(frame.family_speeds)
     state.history.past_use = {(use.queue, use.pool, use.resource): int(use.amount) for use in frame.uses}
     state.history.past_use_at = frame.past_use_at
     for key, count in frame.mix:

@@ -329,5 +329,6 @@ class Occupancy:
         workloads.count_service(row, now_ms)
         spec = workloads.spec(row)
         if workloads.columns.elapsed[row] > 0:
-            self._state.history.ended(spec.queue, spec.family, int(workloads.columns.elapsed[row]))
+            run_ms, work_ms = int(workloads.columns.elapsed[row]), int(workloads.columns.worked[row]) // 1000
+            self._state.history.ended(spec.queue, spec.family, run_ms, work_ms, spec.speedup_percent)
         workloads.remove(row)

@@ -208,6 +208,8 @@ class State:
         is_new = row is None
         if row is not None and self.workloads.spec(row).queue != workload.queue:
             self._layout_dirty = True  # what it holds counts in another queue from now on
+        if row is not None and self.workloads.spec(row).speedup_percent != workload.speedup_percent:
+            self.workloads.count_service(row, now_ms)  # until now it went as fast as was known before
         row = self.workloads.put(workload)
         if before not in (None, workload.gang):
             self.occupancy.gang_changed(row, now_ms)
@@ -292,7 +294,7 @@ class State:
             return [
                 Problem(f"run of queue {observation.queue}", "run_ms", f"must be more than 0: {observation.run_ms}")
             ]
-        self.history.ended(observation.queue, observation.family, observation.run_ms)
+        self.history.ended(observation.queue, observation.family, observation.run_ms, max(observation.work_ms, 0))
         return []
 
     def _tables_refreshed(self, observation: seen.TablesRefreshed, _now: int) -> None:

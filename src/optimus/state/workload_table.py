@@ -12,6 +12,7 @@ import numpy as np
 
 from optimus.model import gangs
 from optimus.model.gangs import Chain
+from optimus.model.speeds import speed_milli
 from optimus.model.workloads import Preemptible, Workload
 from optimus.state.arrays import Columns
 from optimus.state.resources import CPU_COLUMN, GPU_COLUMN, ResourceIndex
@@ -96,10 +97,12 @@ class WorkloadTable:
             restart_cost=0,
             checkpoint_interval=-1,
             attained=0,  # size x time up to `counted_at`
+            worked=0,  # speed x time: what one replica would have needed as long for
             elapsed=0,
             counted_at=0,
             rate=0,  # size of running replicas
             restarts=0,
+            resizes=0,  # over all attempts: each is a restart, too
             amount=(0, resources.count),  # held + promised, by resource
         )
 
@@ -169,8 +172,15 @@ class WorkloadTable:
         if passed > 0:
             columns.attained[row] += int(columns.rate[row]) * passed
             if columns.running[row] > 0:
+                columns.worked[row] += self.speed_now(row) * passed
                 columns.elapsed[row] += passed
         columns.counted_at[row] = now_ms
+
+    def speed_now(self, row: int) -> int:
+        """Of its running replicas; 1000 is one. Where roles or groups differ, nobody has measured: as one."""
+        if not self.signature(row).plain:
+            return 1000
+        return speed_milli(int(self.columns.running[row]), self.spec(row).speedup_percent)
 
     def replica_size(self, amount: np.ndarray) -> int:
         return size_milli(int(amount[GPU_COLUMN]), int(amount[CPU_COLUMN]))

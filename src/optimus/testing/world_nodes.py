@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from optimus.model.nodes import Device, ForeignUsage, Node, Taint
 from optimus.model.pools import DEFAULT_POOL, NodePool, Strategy
 from optimus.testing.drawing import Draw
@@ -45,6 +47,17 @@ def draw_nodes(draw: Draw, pools: tuple[NodePool, ...], count: int, most_devices
         pool = draw.pick(pools)
         nodes.append(_node(draw, f"n{number:02}", pool, usual, most_devices))
     return tuple(nodes)
+
+
+def alike(nodes: tuple[Node, ...], devices: int = 4) -> tuple[Node, ...]:
+    """The same nodes where they are, each with as many devices, all well and of one model."""
+    model, memory = MODELS[0]
+    same = tuple(Device(index=i, model=model, memory_mib=memory) for i in range(devices))
+    room = {"cpu_milli": 8000 * devices, "memory_mib": 32_768 * devices}
+    return tuple(
+        structs.replace(node, devices=same, foreign=ForeignUsage(), ready=True, cordoned=False, **room)
+        for node in nodes
+    )
 
 
 def _node(draw: Draw, name: str, pool: NodePool, usual: tuple[str, int], most_devices: int) -> Node:

@@ -25,12 +25,22 @@ MINUTE_MS = 60_000
 class WorkloadDice:
     """Draws workloads for one world; similar ones come in bunches, as they do."""
 
-    def __init__(self, draw: Draw, queues: list[str], pools: list[str], levels: list[str], largest: int) -> None:
+    def __init__(
+        self,
+        draw: Draw,
+        queues: list[str],
+        pools: list[str],
+        levels: list[str],
+        largest: int,
+        *,
+        stretchy: bool = False,
+    ) -> None:
         self._draw = draw
         self._queues = queues
         self._pools = pools
         self._levels = levels
         self._largest = largest
+        self._stretchy = stretchy
         self._usual: list[Group] = []
         self._number = 0
 
@@ -45,7 +55,7 @@ class WorkloadDice:
             self._usual.append(gang)
         queue = draw.pick(self._queues) if not draw.chance(1) else "nowhere"
         checkpoint = None
-        if draw.chance(60):
+        if draw.chance(90 if self._stretchy else 60):
             interval = draw.between(1, 30) * MINUTE_MS if draw.chance(50) else None
             checkpoint = Checkpoint(grace_ms=draw.pick((0, 5_000, 30_000, 90_000)), interval_ms=interval)
         return Workload(
@@ -96,6 +106,8 @@ class WorkloadDice:
 
     def _gang(self) -> Group:
         draw = self._draw
+        if self._stretchy and draw.chance(70):
+            return Group(roles=(self._stretching(),))
         kind = draw.weighted(((9, "rigid"), (6, "elastic"), (3, "roles"), (3, "nested"), (1, "optional")))
         topology = self._topology(15)
         if kind == "rigid":
@@ -145,6 +157,15 @@ class WorkloadDice:
             powers = tuple(n for n in (1, 2, 4, 8) if least <= n <= most)
             sizes = powers if least in powers and draw.chance(60) else (least, *range(least + 2, most + 1, 2))
         return Role(name=name, min=least, max=most, sizes=sizes, request=self._request(), topology=self._topology(8))
+
+    def _stretching(self) -> Role:
+        """Whole devices, anywhere, any number or powers of two."""
+        draw = self._draw
+        least = draw.weighted(((4, 1), (1, 2)))
+        most = least * draw.pick((2, 4, 8))
+        sizes = tuple(least * n for n in (1, 2, 4, 8) if least * n <= most) if draw.chance(20) else ()
+        count = draw.weighted(((5, 1), (1, 2)))
+        return Role(name="main", min=least, max=most, sizes=sizes, request=Request(gpu_count=count))
 
     def _topology(self, percent: int) -> Topology:
         draw = self._draw

@@ -31,7 +31,7 @@ from optimus.testing.rights import fixed_faults, limit_faults
 from optimus.testing.seats import OutOfBudget, Taken, find_seats
 from optimus.testing.spaces import spaces, total_capacity
 from optimus.testing.waiting import could_ever_run, listed_pools
-from optimus.testing.world_nodes import draw_nodes, draw_pools
+from optimus.testing.world_nodes import alike, draw_nodes, draw_pools
 from optimus.testing.world_queues import draw_queues, leaves
 from optimus.testing.world_workloads import MINUTE_MS, WorkloadDice
 
@@ -46,11 +46,14 @@ class Size:
     most_devices: int
     queues: tuple[int, int]
     workloads: tuple[int, int]
+    stretchy: bool = False
+    """Equal nodes, and mostly elastic work that can be stopped and continued: sizes are chosen together."""
 
 
 SIZES = {
     "small": Size(nodes=(1, 7), most_devices=4, queues=(1, 7), workloads=(2, 18)),
     "medium": Size(nodes=(4, 16), most_devices=8, queues=(3, 15), workloads=(12, 48)),
+    "elastic": Size(nodes=(2, 6), most_devices=4, queues=(1, 3), workloads=(3, 16), stretchy=True),
 }
 
 
@@ -90,6 +93,8 @@ def random_world(seed: int, size: str = "small") -> World:
     bounds = SIZES[size]
     pools = draw_pools(draw)
     nodes = draw_nodes(draw, pools, draw.between(*bounds.nodes), bounds.most_devices)
+    if bounds.stretchy and draw.chance(70):
+        nodes = alike(nodes)
     names = sorted({DEFAULT_POOL, *(pool.name for pool in pools)})
     ledger = Ledger(Settings())
     facts: list[Observation] = [*(PoolSeen(p) for p in pools), *(NodeSeen(n) for n in nodes)]
@@ -100,7 +105,7 @@ def random_world(seed: int, size: str = "small") -> World:
     for queue in queues:
         ledger.observe(QueueSeen(queue), START_MS)
     levels = sorted({level for pool in pools for level in pool.levels})
-    dice = WorkloadDice(draw, leaves(queues), names, levels, bounds.most_devices)
+    dice = WorkloadDice(draw, leaves(queues), names, levels, bounds.most_devices, stretchy=bounds.stretchy)
     busy = draw.weighted(((1, 0), (2, 50), (3, 80), (4, 100)))
     workloads: list[Workload] = []
     running: dict[str, tuple[SlotRunning, ...]] = {}

@@ -63,6 +63,7 @@ class SettingsSpec(Spec):
     unknown_duration: Duration = _SETTINGS.unknown_duration_ms
     resize_interval: Duration = _SETTINGS.resize_interval_ms
     resize_payback: Count = _SETTINGS.resize_payback
+    sizing_interval: Duration = _SETTINGS.sizing_interval_ms
     consolidation: Flag = _SETTINGS.consolidation
     consolidation_payback: Count = _SETTINGS.consolidation_payback
 
@@ -75,6 +76,7 @@ class SettingsSpec(Spec):
             unknown_duration_ms=self.unknown_duration,
             resize_interval_ms=self.resize_interval,
             resize_payback=self.resize_payback,
+            sizing_interval_ms=self.sizing_interval,
             consolidation=self.consolidation,
             consolidation_payback=self.consolidation_payback,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optimus.decide.policies import costs, growth, orders
+from optimus.decide.policies import costs, growth, orders, sizing
 from optimus.decide.policies.policy import Policy, register
 
 DEFAULT = register(
@@ -10,6 +10,7 @@ DEFAULT = register(
         name="default",
         doc="Least expected GPU time left first, with hysteresis and aging. The best general choice.",
         turns=orders.has_estimate,
+        sizing=sizing.default,
     )
 )
 
@@ -28,6 +29,7 @@ register(
         order=orders.shortest_first,
         growth=growth.by_remaining,
         turns=orders.has_estimate,
+        sizing=sizing.default,
     )
 )
 register(
@@ -36,6 +38,7 @@ register(
         doc="Levels by GPU time received (3 and 10 GPU-hours), arrival inside a level. Needs no run times.",
         order=orders.least_attained_service,
         turns=orders.everybody,
+        sizing=sizing.by_work_done,
     )
 )
 register(

@@ -89,6 +89,35 @@ class ElasticColumns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SizeColumns:
+    """For sizing: the sizes that elastic workloads of one queue could have, a row for each workload and size."""
+
+    replicas: IntArray
+    size_milli: IntArray
+    """GPUs of so many replicas."""
+    speed_milli: IntArray
+    """With so many replicas; 1000 is the speed of one."""
+    now_replicas: IntArray
+    """Replicas that run now; 0: it waits, or starts in this plan."""
+    now_speed_milli: IntArray
+    worked_ms: IntArray
+    """Work done so far: what one replica would have needed as long for."""
+    left_ms: IntArray
+    """Expected rest of its work with one replica, from what ended work of its family took; -1 unknown."""
+    age_ms: IntArray
+    """Since it was submitted."""
+    restarts: IntArray
+    """Changes of size count too."""
+    restart_cost_ms: IntArray
+
+    def __post_init__(self) -> None:
+        _protect(self)
+
+    def __len__(self) -> int:
+        return len(self.replicas)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VictimColumns:
     """For the cost of a victim: running work that may be taken out or made smaller."""
 
@@ -131,10 +160,10 @@ class NodeColumns:
         return len(self.free_gpu_milli)
 
 
-AnyColumns = WorkloadColumns | ElasticColumns | VictimColumns | NodeColumns
+AnyColumns = WorkloadColumns | ElasticColumns | SizeColumns | VictimColumns | NodeColumns
 _Columns = TypeVar("_Columns", bound=AnyColumns)
 
-_UNKNOWN_BY_DEFAULT = {"expected_ms", "family_mean_ms", "queue_high_ms", "deadline_ms", "remaining_ms"}
+_UNKNOWN_BY_DEFAULT = {"expected_ms", "family_mean_ms", "queue_high_ms", "deadline_ms", "remaining_ms", "left_ms"}
 _ONE_BY_DEFAULT = {"size_milli": 1000, "step_milli": 1000, "speed_milli": 1000, "next_speed_milli": 2000}
 
 

@@ -7,6 +7,7 @@ quotas, limits or gangs: it orders and weighs, nothing else.
 
     order        WorkloadColumns -> array    lower is earlier, inside one queue and priority
     growth       ElasticColumns  -> array    higher is sooner; zero or less: do not grow
+    sizing       SizeColumns     -> array    what a size is worth; the sum over all is made largest; None: step by step
     victim_cost  VictimColumns   -> array    lower goes first; costs are added up
     turns        WorkloadColumns -> array    not zero: may take the turn of running work that is later in the order
     placement    NodeColumns     -> array    lower is better; a layer just below topology; None: no such layer
@@ -21,21 +22,23 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from optimus.decide.policies import costs, growth, orders
+from optimus.decide.policies import costs, growth, orders, sizing
 from optimus.decide.policies.columns import (
     BoolArray,
     ElasticColumns,
     IntArray,
     NodeColumns,
     NumberArray,
+    SizeColumns,
     VictimColumns,
     WorkloadColumns,
 )
-from optimus.decide.policies.ranking import amounts, level_keys, rank_keys, value_keys
+from optimus.decide.policies.ranking import amounts, level_keys, rank_keys, value_keys, worths
 from optimus.model.plans import Condition
 
 Order = Callable[[WorkloadColumns], NumberArray]
 Growth = Callable[[ElasticColumns], NumberArray]
+Sizing = Callable[[SizeColumns], NumberArray]
 VictimCost = Callable[[VictimColumns], NumberArray]
 PlacementLayer = Callable[[NodeColumns], NumberArray]
 TakesTurns = Callable[[WorkloadColumns], NumberArray]
@@ -62,13 +65,17 @@ class Policy:
     """Goes with the order. Who is named here and comes earlier in line may take the place of running work of the same
     queue and priority that comes later and can continue from a checkpoint. For orders that hold still: who has just
     started must not stand behind the one it replaced. None: nobody takes turns."""
+    sizing: Sizing | None = None
+    """What each size is worth to elastic work that can be stopped and continued. Given, their sizes are chosen together
+    so that the sum is largest; `growth` is then for all other elastic work. A worth must be higher for the size that
+    work has than for the same size after a restart, or it is moved up and down for ever. None: only growth."""
 
     def __post_init__(self) -> None:
         if not self.name:
             raise ValueError("a policy needs a name")
-        for part in ("order", "growth", "victim_cost", "placement", "turns"):
+        for part in ("order", "growth", "victim_cost", "placement", "turns", "sizing"):
             function = getattr(self, part)
-            if not callable(function) and not (part in ("placement", "turns") and function is None):
+            if not callable(function) and not (part in ("placement", "turns", "sizing") and function is None):
                 raise TypeError(f"policy {self.name}: {part} is {type(function).__name__}, not a function of columns")
 
 
@@ -126,6 +133,12 @@ def growth_keys(policy: Policy, columns: ElasticColumns) -> Evaluated:
     """Higher first; zero or less: do not grow. Comparable between calls, so one step need not re-rank the others."""
     subject = _part(policy, "growth")
     return evaluate(policy.growth, growth.default, columns, len(columns), subject=subject, form=value_keys)
+
+
+def size_worths(policy: Policy, columns: SizeColumns) -> Evaluated:
+    """Whole numbers that can be added; a float counts to a part in 2^30."""
+    chosen, subject = policy.sizing or sizing.by_work_done, _part(policy, "sizing")
+    return evaluate(chosen, sizing.by_work_done, columns, len(columns), subject=subject, form=worths)
 
 
 def victim_costs(policy: Policy, columns: VictimColumns) -> Evaluated:

@@ -2,7 +2,7 @@
 
 Why: policies may compute with floats, but the last bit of a float depends on the machine and on the row it stood
 in. Two values that differ by less than a part in 10^12 are the same value here, so ties stay ties.
-Owns: the four forms of a result: ranks, values, levels, amounts; and sorting by several keys.
+Owns: the five forms of a result: ranks, values, levels, amounts, worths; and sorting by several keys.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from optimus.decide.policies.columns import IntArray
 MOST = 1 << 53
 """The largest amount. A thousand of them can be added without overflow."""
 
+WORTH_BITS = 30
 _LARGEST = (1 << 63) - 1
 _DROPPED_BITS = 12  # of 52: leaves a relative precision of 2^-40
 LEVEL_BITS = 20
@@ -52,6 +53,15 @@ def amounts(values: NDArray[Any]) -> IntArray:
     if values.dtype.kind == "f":
         return np.clip(np.rint(values.astype(np.float64)), 0, MOST).astype(np.int64)
     return np.clip(value_keys(values), 0, MOST)
+
+
+def worths(values: NDArray[Any]) -> IntArray:
+    """Whole numbers of either sign that can be added up; floats count to a part in 2^WORTH_BITS, always the same, so
+    that what was best once is best when it is asked again."""
+    if values.dtype.kind == "f":
+        scaled = values.astype(np.float64) * float(1 << WORTH_BITS)
+        return np.rint(np.clip(scaled, -MOST, MOST)).astype(np.int64)
+    return np.clip(value_keys(values), -MOST, MOST)
 
 
 def lexicographic(first: NDArray[Any], *rest: NDArray[Any]) -> IntArray:

@@ -76,7 +76,7 @@ class Brain:
             facts += [seen.SlotGone(run.job.id, ROLE, ordinal) for ordinal in run.last_ordinals]
             self._told.pop(index, None)
         for index in news.arrived:
-            workload = workload_of(clock.runs[index].job)
+            workload = _as_submitted(clock.runs[index])
             self._index[workload.id] = index
             self._told[index] = workload
             facts.append(seen.WorkloadSeen(workload))
@@ -94,3 +94,11 @@ class Brain:
                     self._told[index] = told = structs.replace(told, speedup_percent=measured)
                     facts.append(seen.WorkloadSeen(told))
         return facts
+
+
+def _as_submitted(run: Run) -> Workload:
+    """What is told of a job at first. One that measures its own speed knows it for one replica."""
+    workload = workload_of(run.job)
+    if run.progress.measures and run.job.most > run.job.least and not workload.speedup_percent:
+        return structs.replace(workload, speedup_percent=(100,))
+    return workload

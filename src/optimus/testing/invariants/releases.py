@@ -11,6 +11,7 @@ from optimus.model.workloads import OnLoss, Preemptible
 from optimus.testing.amounts import plus, total
 from optimus.testing.body import Cycle
 from optimus.testing.gang_rules import faults, meets_minimum, most_replicas
+from optimus.testing.invariants.resizes import wrong_resize
 from optimus.testing.ledger import COMING, Key, Ledger, Record, Stage
 from optimus.testing.queue_paths import Tree
 from optimus.testing.rights import limits_broken, queue_use
@@ -79,6 +80,8 @@ def _stop(cycle: Cycle, tree: Tree, record: Record, action: Evict | Shrink) -> s
         grace = record.spec.loss_grace_ms if record.spec.on_loss is OnLoss.REPLACE else 0
         since = cycle.now_ms if record.short_ms is None else record.short_ms
         return None if cycle.now_ms - since >= grace else "its grace is not over"
+    if code in (Code.RESIZED, Code.REPACKED):
+        return wrong_resize(cycle, tree, record, action)
     if code in (Code.SUSPENDED, Code.QUEUE_DRAINING, *FINAL):
         true_code = must_stop(cycle, tree, record)
         return None if true_code is code else f"what is true is {true_code}"

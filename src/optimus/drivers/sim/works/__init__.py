@@ -40,6 +40,8 @@ class Progress(Protocol):
     """All work is done."""
     rounds: bool
     """It wants to be looked at in every scheduling round, because what it does next depends on it."""
+    measures: bool
+    """It learns its own speed while it runs, and tells it."""
     over_ago_ms: float
     """How long before now it was over, where `pass_ms` went beyond its end."""
 

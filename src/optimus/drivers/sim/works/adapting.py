@@ -67,7 +67,7 @@ def adapting(work: Adapting) -> Adapting:
 
 
 class AdaptingProgress:
-    __slots__ = ("_batch", "_done", "_due", "_slowed", "_steps", "_work", "over", "over_ago_ms", "rounds")
+    __slots__ = ("_batch", "_done", "_due", "_slowed", "_steps", "_work", "measures", "over", "over_ago_ms", "rounds")
 
     def __init__(self, work: Adapting) -> None:
         self._work = work
@@ -78,6 +78,7 @@ class AdaptingProgress:
         """The batch size that it is about to change to."""
         self._slowed = 1.0
         self.over = False
+        self.measures = False
         self.over_ago_ms = 0.0
         self.rounds = work.change is not None
 

@@ -52,7 +52,7 @@ class Steady(Struct, frozen=True, kw_only=True):
 
 
 class _SteadyProgress:
-    __slots__ = ("_left", "_speed", "_work", "over", "over_ago_ms", "rounds")
+    __slots__ = ("_left", "_speed", "_work", "measures", "over", "over_ago_ms", "rounds")
 
     def __init__(self, work: Steady) -> None:
         self._work = work
@@ -60,6 +60,7 @@ class _SteadyProgress:
         self._speed = 1.0
         self.over = False
         self.rounds = False
+        self.measures = False
         self.over_ago_ms = 0.0
 
     def moved(self, spread: Spread) -> None:

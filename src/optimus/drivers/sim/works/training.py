@@ -164,6 +164,7 @@ class TrainingProgress:
         self.over = False
         self.over_ago_ms = 0.0
         self.rounds = True
+        self.measures = work.batch is None
         self.atomic = 0
         self.steps = 0
         self.measured: dict[tuple[int, int, int], Measured] = {}
