@@ -154,7 +154,7 @@ CYCLE = [
     ),
     Fault(
         "no-reason-for-promised-room",
-        "decide/cycle.py",
+        "decide/writing_down.py",
         "reasons = {**refusals, **waits, **_held_back(world)}",
         "reasons = {**refusals, **waits}",
         "every workload that waits has a reason",

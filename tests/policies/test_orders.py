@@ -175,10 +175,15 @@ class TestDefault:
         order = serve("default", "30 min", "unknown", expected_ms=[30 * MINUTE, -1], elapsed_ms=[0, HOUR])
         assert order == "30 min unknown"
 
-    @pytest.mark.parametrize(("fresh_minutes", "first"), [(70, "running"), (50, "fresh")])
+    @pytest.mark.parametrize(("fresh_minutes", "first"), [(70, "running"), (45, "fresh")])
     def test_running_work_yields_only_to_what_is_much_shorter(self, fresh_minutes: int, first: str) -> None:
         left = [fresh_minutes * MINUTE, 100 * MINUTE]
         assert serve("default", "fresh", "running", expected_ms=left, is_running=[False, True]).startswith(first)
+
+    def test_what_was_stopped_goes_on_before_its_equals_begin(self) -> None:
+        left = [60 * MINUTE, 90 * MINUTE]
+        order = serve("default", "fresh", "stopped", expected_ms=left, elapsed_ms=[0, 20 * MINUTE])
+        assert order == "stopped fresh"
 
     def test_long_work_does_not_wait_for_ever_behind_newcomers(self) -> None:
         def first(waited_ms: int) -> str:

@@ -230,7 +230,11 @@ class Allocator:
             return refusal
         board = world.boards[pool]
         room = self._room_for(row, board, queue, amount)
-        found = lawful_seats(world, row, room, ask.minimum, grows=False)
+        found: Seating | Reason | None = None
+        for nodes in ask.evenly(pool):
+            found = lawful_seats(world, row, room, ask.minimum, grows=False, within=nodes)
+            if found is not None:
+                break
         if found is None:
             if room is not board.starting and ask.seater(board.starting).seat(ask.minimum) is not None:
                 return self._why_beside(row, ask, board)

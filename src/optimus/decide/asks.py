@@ -37,6 +37,7 @@ class Known:
         self.most: dict[int, Ints] = {}
         self.possible: dict[int, bool] = {}
         self.speed: dict[int, int] = {}
+        self.evenly: dict[int, tuple[Bools | None, ...]] = {}
         self.pools: tuple[list[int], str] | None = None
 
 
@@ -119,6 +120,25 @@ class Ask:
             return False
         seater = Seater(empty, self.shapes_in(pool), self.world.gap, Tries(FEASIBILITY_TRIES))
         return seater.seat(part) is not None
+
+    def evenly(self, pool: int) -> tuple[Bools | None, ...]:
+        """Nodes on which all replicas are equally fast, the fastest first: a gang is as slow as its slowest replica, so
+        what it has of faster devices would be wasted. One answer of None: it makes no difference, or cannot be had."""
+        known = self._known.evenly
+        if pool not in known:
+            known[pool] = self._find_evenly(pool) or (None,)
+        return known[pool]
+
+    def _find_evenly(self, pool: int) -> tuple[Bools, ...]:
+        shape, part = self.plain_shape(pool), self.minimum
+        if shape is None or len(shape.request.models) < 2 or part.replicas() < 2:
+            return ()
+        fits = self.world.boards[pool].empty().fits(shape)
+        speeds = np.unique(shape.speed_percent[shape.allowed])[::-1]
+        if len(speeds) < 2:
+            return ()
+        equal = [shape.allowed & (shape.speed_percent == speed) for speed in speeds.tolist()]
+        return tuple(nodes for nodes in equal if int(fits[nodes].sum()) >= part.replicas())
 
     def home(self) -> int | None:
         """The first listed pool in which it could run."""

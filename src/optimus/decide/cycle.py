@@ -6,8 +6,9 @@
     allocate    turn by turn: idle room, taking back, moving, reserving    allocating.py
     size        elastic work that can be stopped gets its sizes together   sizing.py
     grow        other elastic work into what is left                       growing.py
+    match       running work to the devices from which it gains most       matching.py
 
-Replace, allocate, size and grow are repeated until a pass changes nothing. The world they leave is the world the next
+All but the first two are repeated until a pass changes nothing. The world they leave is the world the next
 cycle starts from, so deciding again with nothing new gives an empty plan.
 
 A start can be taken back by whoever has a better right to its room. Where others were stopped in between, they may have
@@ -16,20 +17,19 @@ been stopped for nothing: the plan is made again, and that workload has its turn
 
 from __future__ import annotations
 
-import numpy as np
-
 from optimus.decide.allocating import Allocator
-from optimus.decide.explaining import why_held
 from optimus.decide.growing import Grower
 from optimus.decide.lines import line_up
+from optimus.decide.matching import Matcher
 from optimus.decide.policies.policy import Policy
 from optimus.decide.quotas import Known, standing_refusal, timed_queues, waited_too_long
 from optimus.decide.releasing import drop_holds, keep_promises, ran_too_long, release
-from optimus.decide.shares import Shares, compute_shares
+from optimus.decide.shares import compute_shares
 from optimus.decide.sizing import Sizer
 from optimus.decide.taking import Taker
 from optimus.decide.world import World
-from optimus.model.plans import Budget, Condition, Plan, QueueShare, Wait
+from optimus.decide.writing_down import write_down
+from optimus.model.plans import Budget, Plan
 from optimus.model.queues import WaitAction
 from optimus.model.reasons import Code, Reason, reason
 from optimus.state.snapshot import Snapshot
@@ -64,6 +64,7 @@ def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
     grower = Grower(world, shares, taker)
     sizer = Sizer(world, shares, taker)
     allocator.is_served, grower.is_sized = sizer.will_serve, sizer.is_sized
+    matcher = Matcher(world, taker)
     for number in range(world.budget.passes):
         before = world.script.version
         if number:  # what was done may have changed what everybody is due, as the next cycle will see it
@@ -80,6 +81,7 @@ def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
         sizer.run(row for line in lines.values() for row in line)
         grower.run()
         taker.fulfil_promises()
+        matcher.run()
         if (world.script.version == before and (number or not behind)) or _all_started(world, hopefuls):
             break
     else:
@@ -88,7 +90,7 @@ def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
     for row in hopefuls:
         if world.waits(row) and row not in allocator.waiting.reasons:
             refusals[row] = reason(Code.NOT_REACHED)
-    return _plan(world, shares, allocator, refusals)
+    return write_down(world, shares, allocator.waiting, refusals)
 
 
 def _all_started(world: World, hopefuls: list[int]) -> bool:
@@ -135,75 +137,3 @@ def _waiting_again(world: World, refusals: dict[int, Reason]) -> list[int]:
             again.append(row)
     world.requeued.clear()
     return again
-
-
-def _plan(world: World, shares: Shares, allocator: Allocator, refusals: dict[int, Reason]) -> Plan:
-    waits = {row: why for row, why in allocator.waiting.reasons.items() if world.waits(row)}
-    named = {world.spec(row).id for row in waits}  # without those that were given room after their turn
-    reasons = {**refusals, **waits, **_held_back(world)}
-    waiting = sorted(((world.spec(row).id, why) for row, why in reasons.items()), key=lambda pair: pair[0])
-    conditions = _unique([*world.conditions, *world.scorer.conditions, *_layout_conditions(world)])
-    return Plan(
-        version=world.snapshot.version,
-        actions=world.script.actions(),
-        waiting=tuple(Wait(name, why) for name, why in waiting),
-        reservations=tuple(found for found in allocator.waiting.reservations if found.workload in named),
-        shares=_queue_shares(world, shares),
-        conditions=tuple(conditions),
-        complete=not world.unreached and not world.tries.exhausted,
-        unreached=tuple(sorted(world.unreached | ({"tries"} if world.tries.exhausted else set()))),
-    )
-
-
-def _held_back(world: World) -> dict[int, Reason]:
-    """Workloads without a running replica that stand in no line: promised room, or still being stopped."""
-    columns = world.columns
-    idle = (columns.view("held") == 0) & (columns.view("alive") > 0)
-    rows = {int(r) for r in np.flatnonzero(idle & (columns.view("promised") + columns.view("releasing") > 0))}
-    rows |= {row for row, draft in world.drafts.items() if draft.evicted or (draft.additions and draft.start is None)}
-    reasons = {}
-    for row in rows - world.ended:
-        draft = world.drafts.get(row)
-        promised = [s for s in world.slots_of(row) if world.slots.promised[s]]
-        held = [s for s in world.slots_of(row) if not world.slots.promised[s]]
-        new = [addition.seating for addition in world.additions_of(row) if addition.promised]
-        if held or (draft is not None and draft.kept):
-            continue
-        if promised or new:
-            pool = new[0].pool if new else world.pool_of_slot(promised[0])
-            nodes = {n for s in new for n in s.nodes()} | {int(world.node_index[world.slots.node[s]]) for s in promised}
-            reasons[row] = why_held(world, pool, nodes)
-        elif world.table.leaving[row] or (draft is not None and draft.evicted):
-            reasons[row] = reason(Code.STOPPING)
-    return reasons
-
-
-def _queue_shares(world: World, shares: Shares) -> tuple[QueueShare, ...]:
-    columns = sorted(world.snapshot.resources.columns.items())
-    numbers = np.stack([shares.share, world.used_coming, shares.demand], axis=-1)[:, :, [r for _, r in columns]]
-    found = []
-    for q, p, c in np.argwhere(numbers.any(axis=-1)).tolist():
-        queue, pool = world.tree.queues[q].name, world.pool_name(p)
-        found.append(QueueShare(queue, pool, columns[c][0], *numbers[q, p, c].tolist()))
-    return tuple(found)
-
-
-def _layout_conditions(world: World) -> list[Condition]:
-    found = [
-        Condition(f"queue {name}", "QueueInvalid", problem) for name, problem in sorted(world.tree.problems.items())
-    ]
-    for name, pools in sorted(world.tree.unknown_pools.items()):
-        found.append(
-            Condition(f"queue {name}", "UnknownPool", f"quotas for unknown pools are not used: {', '.join(pools)}")
-        )
-    for name, nodes in sorted(world.snapshot.overlaps.items()):
-        message = (
-            f"{len(nodes)} nodes match it but belong to a pool with an earlier name: {', '.join(sorted(nodes)[:3])}"
-        )
-        found.append(Condition(f"pool {name}", "PoolsOverlap", message))
-    return found
-
-
-def _unique(conditions: list[Condition]) -> list[Condition]:
-    """One for each subject and code: what a policy gets wrong for two rows it gets wrong for one as well."""
-    return list({(found.subject, found.code): found for found in reversed(conditions)}.values())[::-1]

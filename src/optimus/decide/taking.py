@@ -78,8 +78,9 @@ class Taker:
         key = ("take", queue, priority, id(ask), pool, *self.depends_on_run_time(row, ask))
         if self._is_hopeless(key) or not self._may_search():
             return False
-        if self._search(row, pool, ask, ask.minimum, amount, whole=True, grows=False, within=None):
-            return True
+        for nodes in ask.evenly(pool):
+            if self._search(row, pool, ask, ask.minimum, amount, whole=True, grows=False, within=nodes):
+                return True
         self._hopeless[key] = self.world.script.departures
         return False
 
@@ -105,6 +106,8 @@ class Taker:
         if amount[GPU_COLUMN] > free[0] or (amount[1:] > free[1]).any():
             return False
         guaranteed = is_guaranteed(world, queue, pool, amount)
+        if ask.evenly(pool)[0] is not None:
+            return False  # room is gathered on equally fast devices only, which matching sees to
         movable = self._worth_moving(ask, pool)
         for memory_mib in ask.memory_steps(pool):  # where a share is too much, smaller ones on larger devices
             room = board.room_to_promise(None if guaranteed else end_ms(world, row))
@@ -258,7 +261,7 @@ class Taker:
 
     def _worth_moving(self, ask: Ask, pool: int) -> list[Unit]:
         """Work that could be moved to gather room for the asker; the few units that do it, where counting tells."""
-        units = self._movable(pool)
+        units = self.movable(pool)
         shape = ask.plain_shape(pool)
         if shape is None or not shape.whole:
             return units
@@ -267,7 +270,7 @@ class Taker:
             whole_free(board.promising.gpus), movers_by_node(units), shape.allowed, shape.gpu_count, replicas
         )
 
-    def _movable(self, pool: int) -> list[Unit]:
+    def movable(self, pool: int) -> list[Unit]:
         version = self.world.script.version
         kept = self._movable_units.get(pool)
         if kept is None or kept[0] != version:

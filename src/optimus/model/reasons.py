@@ -59,6 +59,8 @@ class Code(StrEnum):
     PREEMPTED = "Preempted"
     TURN_OVER = "TurnOver"
     MOVED = "Moved"
+    FASTER_DEVICES = "FasterDevices"
+    GAVE_FASTER = "GaveFaster"
     SHRUNK = "Shrunk"
     RESIZED = "Resized"
     REPACKED = "Repacked"
@@ -113,6 +115,8 @@ SENTENCES: dict[Code, str] = {
     Code.TURN_OVER: "gave its turn to {beneficiary}, which comes before it in queue {queue}; it resumes from its "
     "checkpoint",
     Code.MOVED: "made room so that {beneficiary} can start; it continues elsewhere",
+    Code.FASTER_DEVICES: "moves to devices on which it is {gain} times as fast; it continues from its checkpoint",
+    Code.GAVE_FASTER: "left faster devices to {beneficiary}, which gains more from them; it continues elsewhere",
     Code.SHRUNK: "gave {replicas} above its minimum to {beneficiary}",
     Code.RESIZED: "goes on with {after} instead of {before} replicas: the elastic work of queue {queue} gets its sizes "
     "together",

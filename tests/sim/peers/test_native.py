@@ -41,6 +41,13 @@ def test_pod_by_pod_a_partial_gang_holds_what_it_has_until_it_times_out() -> Non
     assert records["gang"].held_gpu_ms >= 300_000
 
 
+def test_a_time_out_between_two_rounds_is_seen_at_the_next() -> None:
+    """The same with a decision every 70 s: 300 s after 70 there is none, and at 420 it is high time."""
+    jobs = [job("first", 1000), job("gang", 50, at=1, replicas=2), job("small", 2000, at=72)]
+    records = play(native_pods(), jobs, nodes=2, round_s=70)
+    assert started(records) == {"first": 0, "small": 420, "gang": 2450}
+
+
 def test_all_or_nothing_holds_nothing() -> None:
     jobs = [job("first", 1000), job("gang", 50, at=1, replicas=2), job("small", 2000, at=2)]
     records = play(native_gang(), jobs, nodes=2)

@@ -22,6 +22,9 @@ HOUR_MS = 3_600_000
 
 HYSTERESIS = 0.6
 """Running work counts as this much of what is left of it: a small gain is not worth a restart."""
+BEGUN = 0.8
+"""And work that has begun as this much, so that what was stopped goes on before its equals begin: large jobs end one
+after the other, not all together at the end."""
 UNSEEN_MS = 10 * MINUTE_MS
 """Work about which nothing is known is taken for this short, until it has run longer."""
 OVERDUE_MS = MINUTE_MS
@@ -106,7 +109,8 @@ def finish_time_fairness(columns: WorkloadColumns) -> FloatArray:
 def default(columns: WorkloadColumns) -> FloatArray:
     """Least expected GPU time left first, with hysteresis and aging: the best general choice.
 
-    left x size x (0.6 if it runs) / (1 + waited / 12 h), where left is the first of these that is known:
+    left x size x (0.8 if it has begun) x (0.6 if it runs) / (1 + waited / 12 h), where left is the first of these
+    that is known:
       declared or predicted run time, minus what it ran;
       the mean of its family (or queue) among work that lived as long, minus what it ran;
       a quarter of what it ran, at least a minute, once it outlived every estimate;
@@ -155,7 +159,8 @@ def gpu_time(time_ms: IntArray, size_milli: IntArray) -> FloatArray:
 
 
 def with_hysteresis(value: FloatArray, columns: WorkloadColumns) -> FloatArray:
-    return np.where(columns.is_running, value * HYSTERESIS, value)
+    begun = np.where(columns.is_running | (columns.elapsed_ms > 0), value * BEGUN, value)
+    return np.where(columns.is_running, begun * HYSTERESIS, begun)
 
 
 def bounded(column: IntArray, least: int = 0) -> IntArray:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from optimus.model.nodes import Node
 from optimus.model.plans import Drop, Evict, Grow, Hold, Shrink, Start
+from optimus.model.workloads import Request
 from optimus.testing.amounts import Amount, plus, total
 from optimus.testing.body import Cycle
 from optimus.testing.gang_rules import is_single_role, minimum_seats
@@ -126,7 +128,7 @@ def _minimal(cycle: Cycle, tree: Tree, statement: Statement) -> list[str]:
         ]
         for kept in _could_keep(ledger.records[spared.workload], spared):
             freed = others + [(ledger.records[spared.workload], k) for k in _keys(ledger, spared) if k not in kept]
-            if _fits_without(ledger, tree, use, asker, pool, amount, needed, freed):
+            if _fits_without(ledger, tree, use, asker, pool, amount, needed, freed, gain.placements[0].node):
                 what = f"{spared.workload} gives up {_names(kept)} for {statement.beneficiary}"
                 found.append(f"{what} for nothing: it fits without that")
                 break
@@ -164,8 +166,9 @@ def _amount_of(cycle: Cycle, statement: Statement, key: Key) -> Amount:
 
 def _fits_without(
     ledger: Ledger, tree: Tree, use: Use, asker: Record, pool: str, amount: Amount, needed: int,
-    freed: list[tuple[Record, Key]],
+    freed: list[tuple[Record, Key]], like: str,
 ) -> bool:  # fmt: skip
+    """`like`: a node that it got; a gang stays on equally fast ones."""
     room = spaces(ledger, pool, COMING)
     left = {key: dict(value) for key, value in use.items()}
     for record, key in freed:
@@ -178,4 +181,12 @@ def _fits_without(
     if breaks_limit(tree, left, asker.spec.queue, pool, amount):
         return False
     request = request_of(asker.spec, next(iter(minimum_seats(asker.spec.gang))).role)
-    return sum(most_fitting(space, asker.spec, request) for space in room.values()) >= needed
+    speed = {name: _speed_percent(request, ledger.nodes[name]) for name in room}
+    usable = [space for name, space in room.items() if needed < 2 or speed[name] == speed[like]]
+    return sum(most_fitting(space, asker.spec, request) for space in usable) >= needed
+
+
+def _speed_percent(request: Request, node: Node) -> int:
+    """Of the fastest device there that it may use; all are alike to work that names no models."""
+    named = {each.model: each.speed_percent for each in request.models}
+    return max((named.get(device.model, 0) for device in node.devices), default=0) if named else 100

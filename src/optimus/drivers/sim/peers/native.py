@@ -38,6 +38,7 @@ from optimus.model.workloads import CLASS_PRIORITY
 
 TIMEOUT_MS = 300_000
 BACK_OFF_MS, MOST_BACK_OFF_MS = 10_000, 360_000
+NEVER_MS = 1 << 62
 
 Score = Callable[[Room, Need, Ints], Ints]
 """Of these nodes for one pod, 0 to 100."""
@@ -164,9 +165,9 @@ class NativePods(Native):
     def decide(self, clock: Clockwork, news: News) -> None:
         self.take_back(clock, news)
         for index in news.reminded:
-            if self._give_up_at.get(index) == clock.now_ms:
+            if self._give_up_at.get(index, NEVER_MS) <= clock.now_ms:  # a rhythm of decisions may come a little later
                 self._delete(clock, index)
-            elif self._back_at.get(index) == clock.now_ms:
+            elif self._back_at.get(index, NEVER_MS) <= clock.now_ms:
                 del self._back_at[index]
                 self.wait(clock.runs[index])
         for index in news.arrived:

@@ -1,0 +1,88 @@
+"""Writing it down: the plan as data, once everything is decided.
+
+The actions, why everybody else waits, what is reserved, what each queue is due and has, and what is wrong with the
+layout or the policy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optimus.decide.allocating import Waiting
+from optimus.decide.explaining import why_held
+from optimus.decide.shares import Shares
+from optimus.decide.world import World
+from optimus.model.plans import Condition, Plan, QueueShare, Wait
+from optimus.model.reasons import Code, Reason, reason
+
+
+def write_down(world: World, shares: Shares, told: Waiting, refusals: dict[int, Reason]) -> Plan:
+    waits = {row: why for row, why in told.reasons.items() if world.waits(row)}
+    named = {world.spec(row).id for row in waits}  # without those that were given room after their turn
+    reasons = {**refusals, **waits, **_held_back(world)}
+    waiting = sorted(((world.spec(row).id, why) for row, why in reasons.items()), key=lambda pair: pair[0])
+    conditions = _unique([*world.conditions, *world.scorer.conditions, *_layout_conditions(world)])
+    return Plan(
+        version=world.snapshot.version,
+        actions=world.script.actions(),
+        waiting=tuple(Wait(name, why) for name, why in waiting),
+        reservations=tuple(found for found in told.reservations if found.workload in named),
+        shares=_queue_shares(world, shares),
+        conditions=tuple(conditions),
+        complete=not world.unreached and not world.tries.exhausted,
+        unreached=tuple(sorted(world.unreached | ({"tries"} if world.tries.exhausted else set()))),
+    )
+
+
+def _held_back(world: World) -> dict[int, Reason]:
+    """Workloads without a running replica that stand in no line: promised room, or still being stopped."""
+    columns = world.columns
+    idle = (columns.view("held") == 0) & (columns.view("alive") > 0)
+    rows = {int(r) for r in np.flatnonzero(idle & (columns.view("promised") + columns.view("releasing") > 0))}
+    rows |= {row for row, draft in world.drafts.items() if draft.evicted or (draft.additions and draft.start is None)}
+    reasons = {}
+    for row in rows - world.ended:
+        draft = world.drafts.get(row)
+        promised = [s for s in world.slots_of(row) if world.slots.promised[s]]
+        held = [s for s in world.slots_of(row) if not world.slots.promised[s]]
+        new = [addition.seating for addition in world.additions_of(row) if addition.promised]
+        if held or (draft is not None and draft.kept):
+            continue
+        if promised or new:
+            pool = new[0].pool if new else world.pool_of_slot(promised[0])
+            nodes = {n for s in new for n in s.nodes()} | {int(world.node_index[world.slots.node[s]]) for s in promised}
+            reasons[row] = why_held(world, pool, nodes)
+        elif world.table.leaving[row] or (draft is not None and draft.evicted):
+            reasons[row] = reason(Code.STOPPING)
+    return reasons
+
+
+def _queue_shares(world: World, shares: Shares) -> tuple[QueueShare, ...]:
+    columns = sorted(world.snapshot.resources.columns.items())
+    numbers = np.stack([shares.share, world.used_coming, shares.demand], axis=-1)[:, :, [r for _, r in columns]]
+    found = []
+    for q, p, c in np.argwhere(numbers.any(axis=-1)).tolist():
+        queue, pool = world.tree.queues[q].name, world.pool_name(p)
+        found.append(QueueShare(queue, pool, columns[c][0], *numbers[q, p, c].tolist()))
+    return tuple(found)
+
+
+def _layout_conditions(world: World) -> list[Condition]:
+    found = [
+        Condition(f"queue {name}", "QueueInvalid", problem) for name, problem in sorted(world.tree.problems.items())
+    ]
+    for name, pools in sorted(world.tree.unknown_pools.items()):
+        found.append(
+            Condition(f"queue {name}", "UnknownPool", f"quotas for unknown pools are not used: {', '.join(pools)}")
+        )
+    for name, nodes in sorted(world.snapshot.overlaps.items()):
+        message = (
+            f"{len(nodes)} nodes match it but belong to a pool with an earlier name: {', '.join(sorted(nodes)[:3])}"
+        )
+        found.append(Condition(f"pool {name}", "PoolsOverlap", message))
+    return found
+
+
+def _unique(conditions: list[Condition]) -> list[Condition]:
+    """One for each subject and code: what a policy gets wrong for two rows it gets wrong for one as well."""
+    return list({(found.subject, found.code): found for found in reversed(conditions)}.values())[::-1]
