@@ -1,16 +1,18 @@
 """Tenants with fair shares on production traces, against native Kubernetes.
 
-Eleven cases at an offered load of 0.9: five windows of Philly (virtual clusters are the tenants, 60 nodes x 8 GPUs) and
-the six ITP clusters of 2021 (they name nobody, so bursts of jobs are given to six tenants; as many nodes as the load
-needs, and enough that the largest job takes two thirds at most). All tenants have equal weight. Jobs are rigid; nobody
-is told a run time, ours learns from jobs as they end. A job that is preempted writes a checkpoint first, and pays 30 s
-when it starts again.
+Eleven cases at a load of 0.9: five windows of Philly (virtual clusters are the tenants) and the six ITP clusters of
+2021 (they name nobody, so bursts of jobs are given to six tenants). All tenants have equal weight. Load is the GPU time
+that jobs would take inside the window, if each started at once, as part of what there is: a job of a month counts with
+what of it lies inside. Nodes of eight GPUs, as many as that load needs and enough that the largest job takes half at
+most; where that is more than the load needs, arrivals are brought closer together. Jobs are rigid; nobody is told a run
+time, ours learns from jobs as they end. A job that is preempted writes a checkpoint first, and pays 30 s when it starts
+again.
 
 Ours is the default policy in the real engine; native are the three honest rows: pod by pod with a time-out, all pods or
 none, and the same packed. The best of them by average completion time, case by case, is what ours is compared with.
 
     python -m benchmarks.tenants --traces FOLDER             # FOLDER holds philly/ and itp2021/
-    python -m benchmarks.tenants --traces FOLDER --jobs 500  # shorter, for a look; writes nothing
+    python -m benchmarks.tenants --traces FOLDER --jobs 300  # shorter, for a look; writes nothing
 
 The data is not part of this repository: docs/reference/traces.md says where it comes from.
 """
@@ -35,21 +37,21 @@ from msgspec import structs
 from benchmarks import measuring
 from optimus.drivers.sim.brain import Brain
 from optimus.drivers.sim.clockwork import Clockwork
+from optimus.drivers.sim.jobs import Job
 from optimus.drivers.sim.measuring import Comparison, Measured, compare, measure
 from optimus.drivers.sim.peers.registry import peer
 from optimus.drivers.sim.setup import Setup, uniform_nodes
 from optimus.drivers.sim.traces.formats import load
-from optimus.drivers.sim.traces.shaping import at_load, gpu_ms, with_tenants
+from optimus.drivers.sim.traces.shaping import with_tenants
 from optimus.drivers.sim.traces.trace import Trace, setup_on
 from optimus.engine.engine import Engine
 
 LOAD = 0.9
-JOBS = 1_500
+JOBS = 2_000
 ROUND_MS = 60_000
 PER_NODE = 8
 TENANTS = 6
 PHILLY = "philly/philly_jobs_until_2017-11-05.csv.gz"
-PHILLY_NODES = 60
 PHILLY_WINDOWS = 5
 NATIVE = ("native-pods", "native-gang", "native-packed")
 OURS = "default"
@@ -73,21 +75,30 @@ def cases(traces: Path) -> list[Case]:
 def scene(traces: Path, case: Case, jobs: int) -> tuple[Trace, Setup]:
     """The jobs of a case at the load, and the cluster they share."""
     trace = load(traces / case.file, cluster_gpus=8_192, gpus_per_node=PER_NODE)
-    if case.file == PHILLY:
-        nodes = PHILLY_NODES
-        first = case.window * (len(trace.jobs) // PHILLY_WINDOWS)
-        trace = structs.replace(trace, jobs=trace.jobs[first : first + jobs])
-        fitting = tuple(job for job in trace.jobs if job.replicas * job.gpus <= nodes * PER_NODE * 2 // 3)
-        trace = structs.replace(trace, jobs=fitting)
-    else:
-        span = trace.jobs[-1].submit_ms - trace.jobs[0].submit_ms
-        wanted = sum(map(gpu_ms, trace.jobs)) / span / LOAD
-        largest = max(job.replicas * job.gpus for job in trace.jobs)
-        nodes = math.ceil(max(wanted, largest * 1.5) / PER_NODE)
-        trace = with_tenants(structs.replace(trace, jobs=trace.jobs[:jobs]), TENANTS)
-    trace = at_load(trace, LOAD, nodes * PER_NODE)
-    setup = structs.replace(setup_on(trace, uniform_nodes(nodes, PER_NODE)), interval_ms=ROUND_MS)
-    return trace, setup
+    first = case.window * (len(trace.jobs) // PHILLY_WINDOWS)
+    trace = structs.replace(trace, jobs=trace.jobs[first : first + jobs])
+    if case.file != PHILLY:
+        trace = with_tenants(trace, TENANTS)
+    largest = max(job.replicas * job.gpus for job in trace.jobs)
+    nodes = math.ceil(max(inside(trace.jobs, 1.0) / LOAD, 2 * largest) / PER_NODE)
+    close, far = 0.01, 1.0  # the rhythm at which the load is met, by halving: closer together is more load
+    for _ in range(20):
+        middle = (close + far) / 2
+        close, far = (middle, far) if inside(trace.jobs, middle) > LOAD * nodes * PER_NODE else (close, middle)
+    start = trace.jobs[0].submit_ms
+    moved = (structs.replace(job, submit_ms=round((job.submit_ms - start) * far)) for job in trace.jobs)
+    trace = structs.replace(trace, jobs=tuple(moved))
+    return trace, structs.replace(setup_on(trace, uniform_nodes(nodes, PER_NODE)), interval_ms=ROUND_MS)
+
+
+def inside(jobs: Sequence[Job], rhythm: float) -> float:
+    """GPUs in use on average from the first submission to the last, if every job started at once."""
+    times = [job.submit_ms * rhythm for job in jobs]
+    span = max(times[-1] - times[0], 1.0)
+    used = (
+        job.replicas * job.gpus * min(job.work.ideal_ms(), times[-1] - at) for job, at in zip(jobs, times, strict=True)
+    )
+    return sum(used) / span
 
 
 def play(traces: Path, jobs: int, run: tuple[Case, str]) -> Measured:
