@@ -6,6 +6,7 @@ from itertools import product
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from optimus.decide import knapsack, policies
@@ -58,7 +59,7 @@ def test_a_broken_sizing_falls_back_and_says_so() -> None:
 
 
 def test_worths_are_whole_and_can_be_added() -> None:
-    wild = Policy(name="wild", sizing=lambda sizes: sizes.speed_milli * 1e300)
+    wild = Policy(name="wild", sizing=lambda sizes: sizes.speed_milli.astype(np.float64) * 1e300)
     assert worth(wild) == [MOST, MOST]
 
 
