@@ -13,8 +13,9 @@ Processes are spawned, not forked: nothing of the parent (threads, locks, genera
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
@@ -57,18 +58,35 @@ def play_all(scenes: Sequence[Scene], runs: Sequence[Run], processes: int, watch
 class _Worker:
     def __init__(self) -> None:
         context = get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs,), daemon=True)
-        # Ctrl-C reaches every process of a terminal. Blocked now, it stays blocked in the new process for good, and
-        # comes to the parent as soon as the other is whole
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            self.process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        theirs.close()
+        self.pipe, self._theirs = context.Pipe()
+        self.process = context.Process(target=_work, args=(self._theirs,), daemon=True)
         self.scene = -1
         self.run: Run | None = None
+
+    def start(self) -> None:
+        with _whole_before_an_interrupt():
+            self.process.start()
+            self._theirs.close()
+
+
+@contextmanager
+def _whole_before_an_interrupt() -> Iterator[None]:
+    """Ctrl-C reaches every process of a terminal. Blocked now, it stays blocked in the new process for good. In the
+    parent another thread may still receive it, and half a process would complain; so it is told when the other is
+    whole."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 class _Team:
@@ -82,6 +100,7 @@ class _Team:
         for _ in range(count):
             worker = _Worker()
             self._workers[worker.pipe] = worker
+            worker.start()
             self._give(worker)
 
     def results(self) -> Iterator[Result]:
@@ -128,9 +147,11 @@ class _Team:
     def dismiss(self) -> None:
         for worker in self._workers.values():
             worker.pipe.close()
-            worker.process.terminate()
+            if worker.process.pid is not None:
+                worker.process.terminate()
         for worker in self._workers.values():
-            worker.process.join(5)
+            if worker.process.pid is not None:
+                worker.process.join(5)
 
 
 def _work(pipe: Connection) -> None:
