@@ -181,7 +181,7 @@ class TestDefault:
         assert serve("default", "fresh", "running", expected_ms=left, is_running=[False, True]).startswith(first)
 
     def test_what_was_stopped_goes_on_before_its_equals_begin(self) -> None:
-        left = [60 * MINUTE, 90 * MINUTE]
+        left = [60 * MINUTE, 85 * MINUTE]
         order = serve("default", "fresh", "stopped", expected_ms=left, elapsed_ms=[0, 20 * MINUTE])
         assert order == "stopped fresh"
 

@@ -22,7 +22,7 @@ HOUR_MS = 3_600_000
 
 HYSTERESIS = 0.6
 """Running work counts as this much of what is left of it: a small gain is not worth a restart."""
-BEGUN = 0.8
+BEGUN = 0.9
 """And work that has begun as this much, so that what was stopped goes on before its equals begin: large jobs end one
 after the other, not all together at the end."""
 UNSEEN_MS = 10 * MINUTE_MS
@@ -109,7 +109,7 @@ def finish_time_fairness(columns: WorkloadColumns) -> FloatArray:
 def default(columns: WorkloadColumns) -> FloatArray:
     """Least expected GPU time left first, with hysteresis and aging: the best general choice.
 
-    left x size x (0.8 if it has begun) x (0.6 if it runs) / (1 + waited / 12 h), where left is the first of these
+    left x size x (0.9 if it has begun) x (0.6 if it runs) / (1 + waited / 12 h), where left is the first of these
     that is known:
       declared or predicted run time, minus what it ran;
       the mean of its family (or queue) among work that lived as long, minus what it ran;
