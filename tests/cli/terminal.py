@@ -77,3 +77,11 @@ def on_terminal(*arguments: str | Path, interrupt_at: str = "", **extra: str) ->
             break
     os.close(ours)
     return Ran(process.wait(timeout=10), text.decode("utf-8", errors="replace"), "")
+
+
+def assert_refused(ran: Ran, code: int, *words: str) -> None:
+    """In words and not with a traceback; line ends and frames of the terminal do not count."""
+    assert ran.code == code, ran.out + ran.err
+    assert "Traceback" not in ran.out + ran.err
+    text = " ".join(ran.err.replace("│", " ").split())
+    assert [word for word in words if word not in text] == [], text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal import Ran, on_terminal, optimus
+from tests.cli.terminal import assert_refused, on_terminal, optimus
 
 STORY = """
 name: one GPU, three jobs
@@ -31,13 +31,6 @@ def recorded(folder: Path, story: str) -> Path:
     ran = optimus("scenario", "run", folder / "story.yaml", "--journal", folder / "journal")
     assert ran.code == 0, ran.out + ran.err
     return folder / "journal"
-
-
-def assert_refused(ran: Ran, code: int, *words: str) -> None:
-    assert ran.code == code, ran.out + ran.err
-    assert "Traceback" not in ran.out + ran.err
-    text = " ".join(ran.err.replace("│", " ").split())
-    assert [word for word in words if word not in text] == [], text
 
 
 # -- writing ------------------------------------------------------------------------------------------------------

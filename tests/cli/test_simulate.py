@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.terminal import ROOT, Ran, on_terminal, optimus
+from tests.cli.terminal import ROOT, Ran, assert_refused, on_terminal, optimus
 
 TINY = "synthetic:jobs=20,gpus=8,tenants=2"
 MINE = "def mine(jobs):\n    return -jobs.submitted_ms\n"
@@ -24,13 +24,6 @@ def listed(folder: Path, *rows: str) -> Path:
     path = folder / "jobs.csv"
     path.write_text("\n".join(["job_id,submit_time,duration_s,num_gpus,vc", *rows]) + "\n", encoding="utf-8")
     return path
-
-
-def assert_refused(ran: Ran, code: int, *words: str) -> None:
-    assert ran.code == code, ran.out + ran.err
-    assert "Traceback" not in ran.out + ran.err
-    text = " ".join(ran.err.split())
-    assert [word for word in words if word not in text] == [], text
 
 
 # -- comparing ------------------------------------------------------------------------------------------------------

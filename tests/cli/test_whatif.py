@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal import Ran, optimus
+from tests.cli.terminal import assert_refused, optimus
 
 STORY = """
 name: two teams
@@ -30,13 +30,6 @@ def journal(story: Path) -> Path:
     ran = optimus("scenario", "run", story, "--journal", story.parent / "journal")
     assert ran.code == 0, ran.out + ran.err
     return story.parent / "journal"
-
-
-def assert_refused(ran: Ran, code: int, *words: str) -> None:
-    assert ran.code == code, ran.out + ran.err
-    assert "Traceback" not in ran.out + ran.err
-    text = " ".join(ran.err.replace("│", " ").split())
-    assert [word for word in words if word not in text] == [], text
 
 
 def test_a_scenario_is_played_ahead_side_by_side(story: Path) -> None:

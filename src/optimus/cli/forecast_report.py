@@ -26,7 +26,7 @@ def report(printer: Printer, told: ForecastTold, *, wide: bool) -> None:
     if not told.workloads:
         printer.line("Nothing waits: every workload has its room.", "green")
         return
-    header: tuple[str, ...] = ("workload", "queue", "GPUs", "waited", "P50", "P90", "behind", "why it waits")
+    header: tuple[str, ...] = ("workload", "queue", "GPUs", "waited", "P50", "P90", "in line behind", "why it waits")
     rows = [_row(row, told) for row in told.workloads]
     if wide:
         header = (*header[:-1], "run time from", header[-1])

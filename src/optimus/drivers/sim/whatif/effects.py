@@ -137,7 +137,7 @@ def _world(played: Sequence[Played], policy: str, price: float | None, compared_
         unfinished=_mean([one.measured.metrics.unfinished for one in played]),
         rejected=_mean([one.measured.metrics.rejected for one in played]),
         wait_ms=spread(waits),
-        longest_wait_ms=_mean(longest),
+        longest_wait_ms=tidy(max(longest)),
         longest_waiter=played[int(np.argmax(longest))].measured.metrics.longest_waiter,
         jct_ms=metrics.jct_ms,
         gpu_hours=metrics.use.gpu_hours,
