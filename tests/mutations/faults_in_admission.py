@@ -115,8 +115,8 @@ LEDGERS = [
     Fault(
         "promises-not-counted-in-queues",
         "decide/world.py",
-        "self.used_coming[path, seating.pool] += amount\n",
-        "self.used_coming[path, seating.pool] += amount * now\n",
+        "self._used[ledgers, above, seating.pool] += amount\n",
+        "self._used[ledgers, above, seating.pool] += amount * now\n",
         "a promise counts against limits and shares like a start",
         "invariant 1",
     ),

@@ -95,15 +95,16 @@ class Turns:
 
     def _key(self, queue: int, head: int) -> Key:
         pool, amount = self._need(head)
-        columns = self._world.measures(queue, pool, amount)
-        used = self._world.used_coming[queue, pool].tolist()
-        after = (self._world.used_coming[queue, pool] + amount).tolist()
-        due = self._lending[queue, pool].tolist()
-        guarantee = self._world.tree.guarantee[queue, pool].tolist()
-        beyond = any(after[c] > guarantee[c] for c in columns)
-        above = all(used[c] >= due[c] for c in columns)
-        ratio = max(after[c] * RATIO // max(due[c], 1) for c in columns)
-        entry = self._world.tree.queues[queue]
+        world = self._world
+        columns = world.measures(queue, pool, amount)
+        used = [int(world.used_coming[queue, pool, c]) for c in columns]
+        after = [u + int(amount[c]) for u, c in zip(used, columns, strict=True)]
+        due = [int(self._lending[queue, pool, c]) for c in columns]
+        guarantee = [int(world.tree.guarantee[queue, pool, c]) for c in columns]
+        beyond = any(a > g for a, g in zip(after, guarantee, strict=True))
+        above = all(u >= d for u, d in zip(used, due, strict=True))
+        ratio = max(a * RATIO // max(d, 1) for a, d in zip(after, due, strict=True))
+        entry = world.tree.queues[queue]
         return (beyond, above, entry.rank, ratio, entry.created_ms, entry.name)
 
 

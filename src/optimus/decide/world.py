@@ -56,8 +56,9 @@ class World:
             self.node_index[view.rows] = np.arange(view.size)
         self.strays = self._strays()
         """Slots on a node that was given to another pool under its workload."""
-        self.used_now = snapshot.used_now.copy()
-        self.used_coming = snapshot.used_coming.copy()
+        self._used = np.stack((snapshot.used_coming, snapshot.used_now))
+        self.used_coming: Ints = self._used[0]
+        self.used_now: Ints = self._used[1]
         self.tries = Tries(budget.trial_fits)
         self.drafts: dict[int, Draft] = {}
         self.refused: set[int] = set()
@@ -442,10 +443,9 @@ class World:
         board.change(seating, sign, now=now, shadows=self._outlasted(board, row))
         queue = int(self.columns.queue[row])
         if queue >= 0:
-            path = self.tree.paths[queue]
-            self.used_coming[path, seating.pool] += amount
-            if now:
-                self.used_now[path, seating.pool] += amount
+            ledgers = slice(0, 2 if now else 1)
+            for above in self.tree.paths[queue].tolist():
+                self._used[ledgers, above, seating.pool] += amount
 
     def _outlasted(self, board: Board, row: int) -> list[Ledger]:
         if not board.shadows:

@@ -7,6 +7,8 @@ Must not: look at nodes or pools. Whether a gang fits anywhere is decided, not v
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from optimus.model.findings import Findings
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.problems import Problem
@@ -20,17 +22,21 @@ MOST_DEVICES = 1024
 
 
 def gang_problems(subject: str, gang: Group) -> list[Problem]:
-    walk = _Walk(subject)
+    return [Problem(subject, place, message) for place, message in _faults(gang)]
+
+
+@lru_cache(maxsize=1024)
+def _faults(gang: Group) -> tuple[tuple[str, str], ...]:
+    """Place and message of everything that is wrong; most gangs look like one that was seen before."""
+    walk = _Walk("")
     if (gang.min, gang.max) != (1, 1):
         walk.add("gang", "the whole gang exists once; give copies to a group inside it")
     least, most = walk.group(gang, "gang", is_root=True)
-    if walk.problems:
-        return walk.problems
-    if most > MOST_REPLICAS:
+    if not walk.problems and most > MOST_REPLICAS:
         walk.add("gang", f"may grow to {most} replicas; at most {MOST_REPLICAS}")
-    elif least < 1:
+    elif not walk.problems and least < 1:
         walk.add("gang", "needs no replica at all: at least one role must have a minimum of one or more")
-    return walk.problems
+    return tuple((problem.path, problem.message) for problem in walk.problems)
 
 
 def size_problems(least: int, most: int, sizes: tuple[int, ...]) -> list[tuple[str, str]]:

@@ -16,18 +16,25 @@ Bools = npt.NDArray[np.bool_]
 
 
 class Columns:
-    """A set of equally long columns, one or two dimensional, declared once by name."""
+    """A set of equally long columns, one or two dimensional, declared once by name.
+
+    The one-dimensional ones are the rows of one block, so that a row is emptied with one assignment.
+    """
 
     def __init__(self, **declared: int | tuple[int, int]) -> None:
         """`name=fill` for one dimension, `name=(fill, width)` for two."""
         self._fill = {name: (spec if isinstance(spec, int) else spec[0]) for name, spec in declared.items()}
+        self._flat = [name for name, spec in declared.items() if isinstance(spec, int)]
+        self._wide = [name for name, spec in declared.items() if not isinstance(spec, int)]
+        self._fills: Ints = np.array([self._fill[name] for name in self._flat], dtype=np.int64)
         self._rows = 64
         self._vacant: list[int] = []
         self.size = 0
         """Rows ever used; vacant rows inside hold the fill values."""
-        for name, spec in declared.items():
-            shape: tuple[int, ...] = (self._rows,) if isinstance(spec, int) else (self._rows, spec[1])
-            setattr(self, name, np.full(shape, self._fill[name], dtype=np.int64))
+        self._set_block(np.tile(self._fills[:, None], self._rows))
+        for name in self._wide:
+            width = declared[name][1]  # type: ignore[index]
+            setattr(self, name, np.full((self._rows, width), self._fill[name], dtype=np.int64))
 
     def __getattr__(self, name: str) -> Any:  # columns are declared at run time
         raise AttributeError(name)
@@ -38,18 +45,26 @@ class Columns:
         row = self.size
         self.size += 1
         if row == self._rows:
-            self._rows *= 2
-            for name in self._fill:
-                old: Ints = getattr(self, name)
-                new = np.full((self._rows, *old.shape[1:]), self._fill[name], dtype=np.int64)
-                new[:row] = old
-                setattr(self, name, new)
+            self._double()
         return row
 
     def free(self, row: int) -> None:
-        for name, fill in self._fill.items():
-            getattr(self, name)[row] = fill
+        self._block[:, row] = self._fills
+        for name in self._wide:
+            getattr(self, name)[row] = self._fill[name]
         self._vacant.append(row)
+
+    def _double(self) -> None:
+        self._set_block(np.hstack((self._block, np.tile(self._fills[:, None], self._rows))))
+        for name in self._wide:
+            old: Ints = getattr(self, name)
+            setattr(self, name, np.vstack((old, np.full_like(old, self._fill[name]))))
+        self._rows *= 2
+
+    def _set_block(self, block: Ints) -> None:
+        self._block = block
+        for name, column in zip(self._flat, block, strict=True):
+            setattr(self, name, column)
 
     def widen(self, name: str, width: int) -> None:
         old: Ints = getattr(self, name)

@@ -13,6 +13,7 @@ from optimus.state.resources import ResourceIndex
 
 NOW = "now"
 COMING = "coming"
+_FREE = {ledger: (f"{ledger}_scalars", f"{ledger}_gpus", f"{ledger}_activity") for ledger in (NOW, COMING)}
 
 
 class NodeTable:
@@ -82,14 +83,14 @@ class NodeTable:
         self, ledger: str, row: int, scalars: Ints, devices: Sequence[int], milli: int, activity_milli: int
     ) -> None:
         """Count a replica against one of the ledgers; a negative replica gives back."""
-        free: Ints = getattr(self.columns, f"{ledger}_scalars")
-        free[row] -= scalars
+        free_scalars, free_gpus, load = _FREE[ledger]
+        getattr(self.columns, free_scalars)[row] -= scalars
         if devices:
-            gpus: Ints = getattr(self.columns, f"{ledger}_gpus")
+            gpus: Ints = getattr(self.columns, free_gpus)
             for device in devices:
                 gpus[row, device] -= milli
             if activity_milli:
-                activity: Ints = getattr(self.columns, f"{ledger}_activity")
+                activity: Ints = getattr(self.columns, load)
                 for device in devices:
                     activity[row, device] += activity_milli
 
