@@ -35,7 +35,7 @@ ACTING = [
         "return all(after[c] >= self.shares.share[side.queue, pool, c]",
         "return all(after[c] >= 0",
         "growth leaves the other side at its share or above",
-        "invariant 7",
+        "elastic/growth-leaves-others-at-their-share.yaml",
     ),
     Fault(
         "moving-loses-somebody",
@@ -246,7 +246,7 @@ CYCLE = [
         "for part in pairwise([0, *cuts, len(times)]):",
         "for part in pairwise([0, len(times)]):",
         "a run that is over by then may come before a reservation",
-        "waiting/a-reservation-behind-a-reservation.yaml",
+        "waiting/a-reservation-in-a-gap-that-is-not-the-first.yaml",
     ),
     Fault(
         "reserved-in-the-first-pool-however-late",

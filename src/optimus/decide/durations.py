@@ -7,7 +7,7 @@ its queue, else at the next multiple of its estimate. An expected end stays wher
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from optimus.state.arrays import Ints
 
 if TYPE_CHECKING:
     from optimus.decide.world import World
+
+_T = TypeVar("_T", int, Ints)
 
 
 def elapsed_ms(world: World, row: int) -> int:
@@ -41,8 +43,12 @@ def remaining_ms(world: World, row: int) -> int:
     high = history.high_ms(elapsed) if history else None
     if high is not None:
         return high - elapsed
-    step = max(expected if expected >= 0 else world.settings.unknown_duration_ms, 1)
-    return step - elapsed % step  # outlived everything known: the end of the step it is in, whenever it is asked
+    return _to_the_next_step(elapsed, max(expected if expected >= 0 else world.settings.unknown_duration_ms, 1))
+
+
+def _to_the_next_step(elapsed: _T, step: _T) -> _T:
+    """For who has outlived everything known: the end of the step it is in, whenever it is asked."""
+    return step - elapsed % step
 
 
 def ends_ms(world: World, rows: Ints) -> Ints:
@@ -52,7 +58,7 @@ def ends_ms(world: World, rows: Ints) -> Ints:
     elapsed = columns.elapsed[rows] + np.where(columns.running[rows] > 0, passed, 0)
     expected = columns.expected[rows]
     step = np.maximum(np.where(expected >= 0, expected, world.settings.unknown_duration_ms), 1)
-    left = np.where(expected > elapsed, expected - elapsed, step - elapsed % step)
+    left = np.where(expected > elapsed, expected - elapsed, _to_the_next_step(elapsed, step))
     guessed = expected <= elapsed
     queues = columns.queue[rows]
     for queue in np.unique(queues[guessed]).tolist():
