@@ -168,7 +168,7 @@ def _fits_without(
     ledger: Ledger, tree: Tree, use: Use, asker: Record, pool: str, amount: Amount, needed: int,
     freed: list[tuple[Record, Key]], like: str,
 ) -> bool:  # fmt: skip
-    """`like`: a node that it got; a gang stays on equally fast ones."""
+    """`like`: a node that it got; a gang stays on equally fast ones, and on smaller devices it would take more."""
     room = spaces(ledger, pool, COMING)
     left = {key: dict(value) for key, value in use.items()}
     for record, key in freed:
@@ -182,7 +182,12 @@ def _fits_without(
         return False
     request = request_of(asker.spec, next(iter(minimum_seats(asker.spec.gang))).role)
     speed = {name: _speed_percent(request, ledger.nodes[name]) for name in room}
-    usable = [space for name, space in room.items() if needed < 2 or speed[name] == speed[like]]
+    usable = [
+        space
+        for name, space in room.items()
+        if (needed < 2 or speed[name] == speed[like])
+        and (not request.gpu_memory_mib or _least_memory_mib(ledger.nodes[name]) >= _least_memory_mib(ledger.nodes[like]))
+    ]
     return sum(most_fitting(space, asker.spec, request) for space in usable) >= needed
 
 
@@ -190,3 +195,7 @@ def _speed_percent(request: Request, node: Node) -> int:
     """Of the fastest device there that it may use; all are alike to work that names no models."""
     named = {each.model: each.speed_percent for each in request.models}
     return max((named.get(device.model, 0) for device in node.devices), default=0) if named else 100
+
+
+def _least_memory_mib(node: Node) -> int:
+    return min((device.memory_mib for device in node.devices), default=0)
