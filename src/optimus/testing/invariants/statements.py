@@ -186,7 +186,9 @@ def _fits_without(
         space
         for name, space in room.items()
         if (needed < 2 or speed[name] == speed[like])
-        and (not request.gpu_memory_mib or _least_memory_mib(ledger.nodes[name]) >= _least_memory_mib(ledger.nodes[like]))
+        and (
+            not request.gpu_memory_mib or _least_memory_mib(ledger.nodes[name]) >= _least_memory_mib(ledger.nodes[like])
+        )
     ]
     return sum(most_fitting(space, asker.spec, request) for space in usable) >= needed
 
