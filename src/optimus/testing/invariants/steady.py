@@ -36,10 +36,12 @@ def reaches_steady_state(world: World, *, seen: list[Cycle] | None = None) -> li
             seen.append(cycle)
         quiet = quiet + 1 if not cycle.plan.actions else 0
         last = "; ".join(f"{type(a).__name__} {a.workload}" for a in cycle.plan.actions)
+        gone: set[tuple[str, str]] = set()
         for action in cycle.plan.actions:
             if isinstance(action, Evict | Shrink) and action.beneficiary:
                 pair = (action.workload, action.beneficiary)
-                pairs[pair] = pairs.get(pair, 0) + 1
+                pairs[pair] = pairs.get(pair, 0) + (pair not in gone)  # replica by replica in one plan is once
+                gone.add(pair)
                 if isinstance(action, Evict) and action.cause.code is not Code.TURN_OVER:
                     evicted.add(pair)
                     if pair[::-1] in evicted:
