@@ -19,7 +19,7 @@ from optimus.model.queues import Queue
 from optimus.model.settings import Settings
 from optimus.model.workloads import Group, Request, Role, Workload
 from optimus.state import State, history
-from optimus.state.history import DECAY_BITS, History, RunTimes, kept_part
+from optimus.state.history import A_FEW, DECAY_BITS, History, RunTimes, kept_part
 from optimus.state.keyframe import dump, restore
 
 DAY_MS = 86_400_000
@@ -138,3 +138,30 @@ def test_many_high_quantiles_at_once_are_the_same_as_one_by_one(runs: list[int],
     times = RunTimes(runs)
     single = [times.high_ms(each) for each in beyond]
     assert times.highs_ms(np.array(beyond)).tolist() == [-1 if high is None else high for high in single]
+
+
+@given(st.lists(st.integers(1, 10**9), max_size=40), st.lists(st.integers(0, 10**9), min_size=1, max_size=20))
+def test_the_effort_until_an_end_is_the_least_over_all_ages_at_which_to_give_up(
+    runs: list[int], elapsed: list[int]
+) -> None:
+    """The definition, word by word: time given to those that lived as long, by how many of them end for it."""
+    expected = []
+    for age in elapsed:
+        longer = sorted(run - age for run in runs if run > age)
+        efforts = [
+            sum(min(rest, until) for rest in longer) // ended
+            for ended, until in enumerate(longer, start=1)
+            if ended >= min(len(longer), A_FEW)
+        ]
+        expected.append(age + max(min(efforts), 1) if efforts else 0)
+    assert RunTimes(runs).efforts_beyond_ms(np.array(elapsed)).tolist() == expected
+
+
+def test_of_a_mix_the_young_may_be_short_and_the_old_are_long() -> None:
+    mix = RunTimes([60_000] * 9 + [86_400_000])
+    young, old = mix.efforts_beyond_ms(np.array([0, 120_000])).tolist()
+    assert young == 66_666, "nine of ten end within a minute: give each a minute"
+    assert old == 86_400_000
+    assert mix.means_beyond_ms(np.array([0])).tolist() == [8_694_000], "the mean is made by the long one"
+    alike = RunTimes([3_600_000] * 10)
+    assert alike.efforts_beyond_ms(np.array([0, 1_800_000])).tolist() == [3_600_000, 3_600_000]

@@ -142,7 +142,8 @@ def _sizes(world: World, signatures: Ints) -> Ints:
 
 
 def _from_history(world: World, specs: list[Workload], elapsed: Ints) -> tuple[Ints, Ints]:
-    """Mean run time beyond what ran, of the family or of the queue while it has none; high quantile of the queue."""
+    """Expected run time of those that ran as long: the mean of the family (of the queue, while the family is new) or,
+    for work that names none, what the mix of the queue makes likely; and the high quantile of the queue."""
     history = world.snapshot.history
     groups: dict[tuple[str, str], list[int]] = {}
     for i, spec in enumerate(specs):
@@ -150,9 +151,11 @@ def _from_history(world: World, specs: list[Workload], elapsed: Ints) -> tuple[I
     mean, high = (np.full(len(specs), -1, dtype=np.int64) for _ in range(2))
     for (family, queue), members in groups.items():
         of_queue = history.by_queue.get(queue)
-        times = history.by_family.get(family, of_queue) if family else of_queue
-        if times is not None:
-            mean[members] = times.means_beyond_ms(elapsed[members])
+        alike = history.by_family.get(family, of_queue) if family else None
+        if alike is not None:
+            mean[members] = alike.means_beyond_ms(elapsed[members])
+        elif of_queue is not None:
+            mean[members] = of_queue.efforts_beyond_ms(elapsed[members])
         highest = of_queue.high_ms() if of_queue is not None else None
         if highest is not None:
             high[members] = highest

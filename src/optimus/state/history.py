@@ -17,6 +17,8 @@ from optimus.state.arrays import Ints
 
 SAMPLES = 256
 HIGH_QUANTILE_PERCENT = 90
+A_FEW = 8
+"""So many ends, or all there are, make a chance: fewer are luck."""
 DECAY_BITS = 64
 """Parts of a factor: fine enough that a millisecond still decays under a half-life of a year."""
 Use = tuple[str, str, str]
@@ -85,6 +87,26 @@ class RunTimes:
         longer = len(times) - first
         sums = np.concatenate([np.cumsum(times[::-1])[::-1], [0]])
         found: Ints = sums[first] // np.maximum(longer, 1)
+        return found
+
+    def efforts_beyond_ms(self, elapsed_ms: Ints) -> Ints:
+        """Run time so far plus the time it takes on average until one like it ends, if each is given up at the age at
+        which that is least (the Gittins index of the run times); 0 where nothing lived as long.
+
+        Of a mix this says more than the mean, which a few long ones make: who is young may well be short, and who has
+        outlived the short ones is one of the long ones."""
+        times, count = self._as_array(), len(self._sorted)
+        ages, of_each = np.unique(elapsed_ms, return_inverse=True)
+        first = np.searchsorted(times, ages, side="right")
+        if not count:
+            return np.zeros_like(elapsed_ms)
+        sums = np.concatenate([[0], np.cumsum(times)])
+        at = np.arange(count)
+        ended = at - first[:, None] + 1  # [age, until]: of those that lived as long, so many end until then
+        given = sums[1:] - sums[first][:, None] + (count - 1 - at) * times - (count - first)[:, None] * ages[:, None]
+        enough = ended >= np.clip(count - first, 1, A_FEW)[:, None]
+        efforts = np.where(enough, given // np.maximum(ended, 1), np.iinfo(np.int64).max).min(axis=1)
+        found: Ints = np.where(first < count, ages + np.maximum(efforts, 1), 0)[of_each]
         return found
 
     def _as_array(self) -> Ints:
