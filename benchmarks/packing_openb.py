@@ -122,8 +122,36 @@ class Cluster:
         return gains.device, np.where(fits, gains.gain, NO_ROOM)
 
 
-def run(traces: Path, case: tuple[str, int]) -> dict[int, float]:
-    """Allocated GPU in % at each load, for one list and one seed."""
+class Reached(NamedTuple):
+    allocated: dict[int, float]
+    """GPU in % of all, by load."""
+    cpu_only: float
+    """Of the pods without a GPU, so many percent had found a place in the end."""
+
+
+class Count:
+    """What has arrived and what was placed of it."""
+
+    def __init__(self, capacity: int, loads: Iterable[int]) -> None:
+        self._capacity, self._loads = capacity, tuple(loads)
+        self._arrived = self._allocated = self._without_gpu = self._placed_without_gpu = 0
+        self._reached: dict[int, float] = {}
+
+    def add(self, pod: Shape, *, placed: bool) -> None:
+        self._arrived += demand_of(pod)
+        self._allocated += placed * demand_of(pod)
+        self._without_gpu += not pod.gpu_count
+        self._placed_without_gpu += placed and not pod.gpu_count
+        for load in self._loads:
+            if load not in self._reached and self._arrived >= self._capacity * load / 100:
+                self._reached[load] = 100 * self._allocated / self._capacity
+
+    def reached(self) -> Reached:
+        return Reached(self._reached, 100 * self._placed_without_gpu / max(self._without_gpu, 1))
+
+
+def run(traces: Path, case: tuple[str, int]) -> Reached:
+    """One list and one seed."""
     name, seed = case
     pods = read_pods(traces, name)
     room = read_nodes(traces)
@@ -131,20 +159,14 @@ def run(traces: Path, case: tuple[str, int]) -> dict[int, float]:
     order, ties = np.random.default_rng([seed, 0]), np.random.default_rng([seed, 1])
     cluster = Cluster(room)
     counts: dict[Shape, int] = {}
-    allocated = arrived = 0
-    reached: dict[int, float] = {}
+    count = Count(capacity, LOADS)
     for number, pod in enumerate(arrivals(pods, capacity, order), start=1):
         counts[pod] = counts.get(pod, 0) + 1
         if number >= FIRST_REFRESH and (number - FIRST_REFRESH) % REFRESH_EVERY == 0:
             mix = [MixEntry(count, *shape) for shape, count in counts.items()]
             cluster.adopt(learn(mix, idle_by_model(cluster.room), cluster.room))
-        arrived += demand_of(pod)
-        if cluster.place(pod, ties):
-            allocated += demand_of(pod)
-        for load in LOADS:
-            if load not in reached and arrived >= capacity * load / 100:
-                reached[load] = 100 * allocated / capacity
-    return reached
+        count.add(pod, placed=cluster.place(pod, ties))
+    return count.reached()
 
 
 def arrivals(pods: list[Shape], capacity: int, order: np.random.Generator) -> Iterator[Shape]:
@@ -211,14 +233,19 @@ def main(arguments: Iterable[str] | None = None) -> int:
         return 2
     published = read_published(options.traces)
     table: dict[str, Any] = {}
+    cpu_only: dict[str, float] = {}
     print(f"{'list':<11} {'load %':>7} {'FGD':>7} {'optimus':>8} {'sd':>5} {'gain':>6}")
     with ProcessPoolExecutor(options.jobs) as pool:
         for name in options.lists:
             runs = list(pool.map(partial(run, options.traces), [(name, seed) for seed in range(options.seeds)]))
-            table[name] = {str(load): compare([r[load] for r in runs], published[name][load]) for load in LOADS}
+            table[name] = {
+                str(load): compare([r.allocated[load] for r in runs], published[name][load]) for load in LOADS
+            }
+            cpu_only[name] = round(statistics.mean(r.cpu_only for r in runs), 2)
             for load, row in table[name].items():
                 ours = f"{row['optimus']:8.2f} {row['sd']:5.2f} {row['gain']:+6.2f}"
                 print(f"{name:<11} {load:>7} {row['fgd']:7.2f} {ours}", flush=True)
+            print(f"{name:<11} of the pods without a GPU {cpu_only[name]:.2f} % were placed", flush=True)
     output = options.output
     if output is None and set(options.lists) == set(LISTS):
         output = ROOT / "benchmarks" / "results" / "packing_openb.json"
@@ -231,6 +258,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
             "what": WHAT,
             "refresh": {"first": FIRST_REFRESH, "every": REFRESH_EVERY},
             "lists": table,
+            "cpu_only_placed_percent": cpu_only,
             "gain": {str(load): row for load, row in summary.items()},
         }
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -47,6 +47,8 @@ def optimus(*arguments: str | Path, cwd: Path = ROOT, **extra: str) -> Ran:
 
 def on_terminal(*arguments: str | Path, interrupt_at: str = "", **extra: str) -> Ran:
     """On a pseudo terminal; `interrupt_at` is the text at which somebody presses Ctrl-C."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell; children would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [*COMMAND, *map(str, arguments)],

@@ -24,7 +24,7 @@ SIZING = [
     Fault(
         "attended-work-is-resized",
         "decide/sizing.py",
-        "queue < 0 or not gives_turns(world.spec(row)):",
+        "queue < 0 or not world.columns.gives_turns[row]:",
         "queue < 0:",
         "work that may not be stopped is left alone",
         "sizing/what-may-not-be-stopped-is-left-alone.yaml",

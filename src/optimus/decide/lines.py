@@ -5,7 +5,6 @@ Who has waited too long and is to go first, then priority, then the policy's ind
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Iterable
 from functools import partial
 
@@ -17,7 +16,6 @@ from optimus.decide.quotas import waited_too_long
 from optimus.decide.shares import Shares
 from optimus.decide.world import World
 from optimus.model.queues import WaitAction
-from optimus.model.workloads import Preemptible, Workload, WorkloadClass
 from optimus.state.arrays import Ints
 from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
 from optimus.state.workload_table import size_milli
@@ -46,15 +44,16 @@ def line_up(world: World, shares: Shares, rows: Iterable[int]) -> dict[int, list
         if policy.turns is not None:
             taking_turns.append((policy, members))
     world.find_standing = partial(_stand, world, shares, taking_turns) if taking_turns else None
-    columns, specs = world.columns, world.table.specs
-    ripe = {row for queue, members in by_queue.items() for row in _overdue(world, queue, members)}
-
-    def place(row: int) -> tuple[bool, int, int, int, str]:
-        spec = specs[row]
-        assert spec is not None
-        return (row not in ripe, -int(columns.priority[row]), index[row], int(columns.submitted[row]), spec.id)
-
-    return {queue: sorted(members, key=place) for queue, members in sorted(by_queue.items())}
+    lined_up = {}
+    for queue, members in sorted(by_queue.items()):
+        ripe = set(_overdue(world, queue, members))
+        priority, submitted = (column[members].tolist() for column in (world.columns.priority, world.columns.submitted))
+        places = {
+            row: (row not in ripe, -important, index[row], at, world.spec(row).id)
+            for row, important, at in zip(members, priority, submitted, strict=True)
+        }
+        lined_up[queue] = sorted(members, key=places.__getitem__)
+    return lined_up
 
 
 def _giving_turns(world: World, waiting: list[int]) -> list[int]:
@@ -62,17 +61,9 @@ def _giving_turns(world: World, waiting: list[int]) -> list[int]:
     columns = world.columns
     queues = {int(columns.queue[row]) for row in waiting}
     runs = (columns.view("started") >= 0) & (columns.view("held") > 0) & (columns.view("alive") > 0)
-    rows = np.flatnonzero(runs & np.isin(columns.view("queue"), sorted(queues))).tolist()
-    return [row for row in rows if gives_turns(world.spec(row)) and not world.is_changing(row)]
-
-
-def gives_turns(spec: Workload) -> bool:
-    """Whether it can be stopped and continued for work that is no more important."""
-    if spec.checkpoint is None:
-        return False
-    if spec.preemptible is Preemptible.DEFAULT:
-        return spec.workload_class is WorkloadClass.UNATTENDED
-    return spec.preemptible is Preemptible.YES
+    able = runs & (columns.view("gives_turns") > 0) & ~world.under_way()
+    able &= np.isin(columns.view("queue"), sorted(queues))
+    return [row for row in np.flatnonzero(able).tolist() if row not in world.drafts]
 
 
 def _stand(world: World, shares: Shares, lines: list[tuple[Policy, list[int]]]) -> None:
@@ -86,11 +77,12 @@ def _stand(world: World, shares: Shares, lines: list[tuple[Policy, list[int]]]) 
         places, condition = order_keys(policy, seen)
         takers, broken = turn_takers(policy, seen)
         world.conditions.extend(told for told in (condition, broken) if told is not None)
-        for i, (row, place) in enumerate(zip(rows, places.tolist(), strict=True)):
-            if i >= len(waiting):
-                insort(world.giving_turns.setdefault(int(world.columns.queue[row]), []), place)
-            if i >= len(waiting) or takers[i]:
-                world.standing[row] = place
+        place_of = dict(zip(rows, places.tolist(), strict=True))
+        standing = np.concatenate((takers[: len(waiting)] != 0, np.ones(len(running), dtype=np.bool_)))
+        for row in np.array(rows)[standing].tolist():
+            world.standing[row] = place_of[row]
+        for row in sorted(running, key=place_of.__getitem__):
+            world.giving_turns.setdefault(int(world.columns.queue[row]), []).append(place_of[row])
 
 
 def _overdue(world: World, queue: int, members: list[int]) -> list[int]:
@@ -108,8 +100,7 @@ def workload_columns(world: World, shares: Shares, rows: list[int]) -> WorkloadC
     passed = np.maximum(now - columns.counted_at[at], 0)
     running = columns.running[at] > 0
     elapsed = columns.elapsed[at] + np.where(running, passed, 0)
-    specs = [spec for row in rows if (spec := world.table.specs[row]) is not None]
-    mean, high = _from_history(world, specs, elapsed)
+    mean, high = _from_history(world, columns.family[at], columns.queue[at], elapsed)
     submitted = columns.submitted[at]
     return WorkloadColumns(
         now_ms=now,
@@ -123,7 +114,7 @@ def workload_columns(world: World, shares: Shares, rows: list[int]) -> WorkloadC
         expected_ms=columns.expected[at],
         family_mean_ms=mean,
         queue_high_ms=high,
-        deadline_ms=np.array([-1 if spec.deadline_ms is None else spec.deadline_ms for spec in specs], dtype=np.int64),
+        deadline_ms=columns.deadline[at],
         entitled_milli=shares.share[:, :, GPU_COLUMN].sum(axis=1)[columns.queue[at]],
         restarts=columns.restarts[at],
         is_running=running,
@@ -141,16 +132,14 @@ def _sizes(world: World, signatures: Ints) -> Ints:
     return found
 
 
-def _from_history(world: World, specs: list[Workload], elapsed: Ints) -> tuple[Ints, Ints]:
+def _from_history(world: World, families: Ints, queues: Ints, elapsed: Ints) -> tuple[Ints, Ints]:
     """Expected run time of those that ran as long: the mean of the family (of the queue, while the family is new) or,
     for work that names none, what the mix of the queue makes likely; and the high quantile of the queue."""
-    history = world.snapshot.history
-    groups: dict[tuple[str, str], list[int]] = {}
-    for i, spec in enumerate(specs):
-        groups.setdefault((spec.family, spec.queue), []).append(i)
-    mean, high = (np.full(len(specs), -1, dtype=np.int64) for _ in range(2))
-    for (family, queue), members in groups.items():
-        of_queue = history.by_queue.get(queue)
+    history, names = world.snapshot.history, world.table.families
+    mean, high = (np.full(len(elapsed), -1, dtype=np.int64) for _ in range(2))
+    for members in _groups(families * (len(world.tree.queues) + 1) + queues):
+        family = names[families[members[0]]]
+        of_queue = history.by_queue.get(world.tree.queues[queues[members[0]]].name)
         alike = history.by_family.get(family, of_queue) if family else None
         if alike is not None:
             mean[members] = alike.means_beyond_ms(elapsed[members])
@@ -160,3 +149,9 @@ def _from_history(world: World, specs: list[Workload], elapsed: Ints) -> tuple[I
         if highest is not None:
             high[members] = highest
     return mean, high
+
+
+def _groups(keys: Ints) -> list[Ints]:
+    """Where the same key is, one array per key."""
+    order = np.argsort(keys, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(keys[order])) + 1) if len(keys) else []

@@ -21,7 +21,6 @@ import numpy as np
 
 from optimus.decide.arranging import Arranger, Change, Member
 from optimus.decide.knapsack import Choice, choose
-from optimus.decide.lines import gives_turns
 from optimus.decide.placement.seating import Seating
 from optimus.decide.policies.policy import size_worths
 from optimus.decide.shares import Shares
@@ -112,7 +111,7 @@ class Sizer:
         signature = int(world.columns.signature[row])
         if signature not in self._plain:
             self._plain[signature] = _is_plain(world.signature(row))
-        if not self._plain[signature] or queue < 0 or not gives_turns(world.spec(row)):
+        if not self._plain[signature] or queue < 0 or not world.columns.gives_turns[row]:
             return False
         return all(world.tree.queues[q].state is QueueState.OPEN for q in world.tree.paths[queue])
 

@@ -23,7 +23,7 @@ from optimus.model.plans import Budget, Condition, Drop, Evict, Grow, Hold, Plac
 from optimus.model.reasons import Reason
 from optimus.model.slots import Phase
 from optimus.model.workloads import Preemptible, Role, Workload
-from optimus.state.arrays import Ints
+from optimus.state.arrays import Bools, Ints
 from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
 from optimus.state.snapshot import PoolView, Snapshot
 from optimus.state.workload_table import PREEMPTIBLE_CODE, Signature
@@ -184,8 +184,14 @@ class World:
     def is_changing(self, row: int) -> bool:
         """Whether this plan does something to running work, or an earlier one did and it is not done yet."""
         columns = self.columns
-        under_way = columns.running[row] != columns.held[row] or columns.promised[row] > 0
-        return row in self.drafts or bool(under_way) or bool(self.table.leaving[row])
+        under_way = columns.running[row] != columns.held[row] or columns.promised[row] > 0 or columns.releasing[row] > 0
+        return row in self.drafts or bool(under_way)
+
+    def under_way(self) -> Bools:
+        """By row: whether an earlier plan did something to the work, and it is not done yet."""
+        columns = self.columns
+        changing: Bools = columns.view("running") != columns.view("held")
+        return changing | (columns.view("promised") > 0) | (columns.view("releasing") > 0)
 
     def blocked_ordinals(self, row: int) -> dict[int, set[int]]:
         """Ordinals that may not be used again yet: their old replica is still leaving."""

@@ -124,6 +124,7 @@ def workload_problems(workload: Workload) -> list[Problem]:
     found.amount("loss_grace_ms", workload.loss_grace_ms)
     found.amount("expected_duration_ms", workload.expected_duration_ms, least=1)
     found.amount("max_runtime_ms", workload.max_runtime_ms, least=1)
+    found.amount("deadline_ms", workload.deadline_ms)
     for i, percent in enumerate(workload.speedup_percent):
         found.amount(f"speedup_percent.{i}", percent)
     found.problems.extend(gang_problems(found.subject, workload.gang))

@@ -157,3 +157,12 @@ def share_milli(request: Request, device_memory_mib: int) -> int:
     if not device_memory_mib:
         return WHOLE_DEVICE_MILLI + 1
     return -(-request.gpu_memory_mib * WHOLE_DEVICE_MILLI // device_memory_mib)
+
+
+def gives_turns(workload: Workload) -> bool:
+    """Whether it can be stopped and continued for work that is no more important."""
+    if workload.checkpoint is None:
+        return False
+    if workload.preemptible is Preemptible.DEFAULT:
+        return workload.workload_class is WorkloadClass.UNATTENDED
+    return workload.preemptible is Preemptible.YES

@@ -13,7 +13,7 @@ import numpy as np
 from optimus.model import gangs
 from optimus.model.gangs import Chain
 from optimus.model.speeds import speed_milli
-from optimus.model.workloads import Preemptible, Workload
+from optimus.model.workloads import Preemptible, Workload, gives_turns
 from optimus.state.arrays import Columns
 from optimus.state.resources import CPU_COLUMN, GPU_COLUMN, ResourceIndex
 
@@ -66,6 +66,9 @@ class WorkloadTable:
         self.signatures: list[Signature | None] = []
         self._signature_of: dict[Hashable, int] = {}
         self._vacant_signatures: list[int] = []
+        self.families: list[str] = [""]
+        """By the number in its column; they are few and stay."""
+        self._family_of: dict[str, int] = {"": 0}
         self.failures: dict[int, str] = {}
         self.pending: dict[int, None] = {}
         """Rows without any slot: an ordered set."""
@@ -96,6 +99,9 @@ class WorkloadTable:
             max_runtime=-1,
             restart_cost=0,
             checkpoint_interval=-1,
+            deadline=-1,
+            family=0,
+            gives_turns=0,
             attained=0,  # size x time up to `counted_at`
             worked=0,  # speed x time: what one replica would have needed as long for
             elapsed=0,
@@ -136,11 +142,21 @@ class WorkloadTable:
         columns.restart_cost[row] = workload.restart_cost_ms
         interval = workload.checkpoint.interval_ms if workload.checkpoint is not None else None
         columns.checkpoint_interval[row] = -1 if interval is None else interval
+        columns.deadline[row] = -1 if workload.deadline_ms is None else workload.deadline_ms
+        columns.family[row] = self._family(workload.family)
+        columns.gives_turns[row] = int(gives_turns(workload))
         if shape.elastic:
             self.elastic[row] = None
         else:
             self.elastic.pop(row, None)
         return row
+
+    def _family(self, name: str) -> int:
+        number = self._family_of.get(name)
+        if number is None:
+            number = self._family_of[name] = len(self.families)
+            self.families.append(name)
+        return number
 
     def remove(self, row: int) -> None:
         workload = self.specs[row]
