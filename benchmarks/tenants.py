@@ -12,6 +12,7 @@ Ours is the default policy in the real engine; native are the three honest rows:
 none, and the same packed. The best of them by average completion time, case by case, is what ours is compared with.
 
     python -m benchmarks.tenants --traces FOLDER             # FOLDER holds philly/ and itp2021/; an hour on two cores
+    python -m benchmarks.tenants --traces FOLDER --keep DIR  # the same, and it can be interrupted
     python -m benchmarks.tenants --traces FOLDER --jobs 300  # shorter, for a look; writes nothing
 
 The data is not part of this repository: docs/reference/traces.md says where it comes from.
@@ -25,11 +26,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: small proble
 
 import argparse
 import math
+import pickle
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -119,6 +120,20 @@ def play(traces: Path, jobs: int | None, run: tuple[Case, str]) -> tuple[Measure
     return measure(record, trace.jobs, setup), time.process_time() - before
 
 
+def kept(folder: Path | None, traces: Path, jobs: int | None, run: tuple[Case, str]) -> tuple[Measured, float]:
+    """Played once: what lies in the folder is not played again."""
+    if folder is None:
+        return play(traces, jobs, run)
+    file = folder / f"{run[0].name.replace(' ', '-')}-{run[1]}-{jobs or 'all'}.pickle"
+    if file.is_file():
+        before: tuple[Measured, float] = pickle.loads(file.read_bytes())
+        return before
+    got = play(traces, jobs, run)
+    folder.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(pickle.dumps(got))
+    return got
+
+
 def row(case: Case, who: str, found: Measured, seconds: float) -> dict[str, Any]:
     metrics, (average, wait, p99) = found.metrics, _figures(found)
     return {
@@ -147,6 +162,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--traces", type=Path, required=True, help="the folder with philly/ and itp2021/")
     parser.add_argument("--jobs", type=int, help="of each case; all, if not given")
     parser.add_argument("--only", nargs="+", default=[], metavar="CASE", help="cases whose name begins so")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs: what it has is not played again")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     chosen = parser.parse_args(arguments)
     if not (chosen.traces / PHILLY).is_file() or not (chosen.traces / "itp2021").is_dir():
@@ -157,10 +173,15 @@ def main(arguments: list[str] | None = None) -> int:
     found: dict[tuple[str, str], Measured] = {}
     rows = []
     with ProcessPoolExecutor(chosen.processes) as pool:
-        for run, (got, seconds) in zip(runs, pool.map(partial(play, chosen.traces, chosen.jobs), runs), strict=True):
-            found[run[0].name, run[1]] = got
-            rows.append(row(*run, got, seconds))
+        longest_first = sorted(runs, key=lambda run: run[1] != OURS)
+        under_way = {pool.submit(kept, chosen.keep, chosen.traces, chosen.jobs, run): run for run in longest_first}
+        for done in as_completed(under_way):
+            (case, who), (got, seconds) = under_way[done], done.result()
+            found[case.name, who] = got
+            rows.append(row(case, who, got, seconds))
             print(_line(rows[-1]), flush=True)
+    in_order = {(case.name, who): number for number, (case, who) in enumerate(runs)}
+    rows.sort(key=lambda told: in_order[told["case"], told["who"]])
     best = [min((found[c.name, who] for who in NATIVE), key=lambda m: _figures(m)[0]) for c in wanted]
     ours = [found[c.name, OURS] for c in wanted]
     each = [_against(case, *pair) for case, *pair in zip(wanted, best, ours, strict=True)]
