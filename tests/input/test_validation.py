@@ -95,6 +95,7 @@ def test_a_limit_below_the_guarantee_is_legal() -> None:
         (workload(checkpoint=Checkpoint(grace_ms=-1)), "checkpoint.grace_ms"),
         (workload(checkpoint=Checkpoint(interval_ms=0)), "checkpoint.interval_ms"),
         (workload(expected_duration_ms=0), "expected_duration_ms"),
+        (workload(deadline_ms=10**30), "deadline_ms"),
         (workload(speedup_percent=(100, -1)), "speedup_percent.1"),
         (workload(gang=Group()), "gang"),
         (workload(gang=Group(max=2, roles=(Role(name="w"),))), "gang"),
