@@ -117,10 +117,10 @@ def default(columns: WorkloadColumns) -> FloatArray:
       a quarter of what it ran, at least a minute, once it outlived every estimate;
       what it ran, at least ten minutes: the longer it lasts, the longer it will last.
 
-    Of a mix the mean is made by a few long ones: on 2,000 jobs of Philly, which names no family, the index instead of
-    the mean residual gave 3 % less average completion time (one window). Families keep the mean: on the Pollux workloads,
-    whose families are narrow, the index was 1 to 2 % worse. On two ITP clusters, whose model names say little about run
-    times, it would have been 4 and 12 % better: who could tell such families apart would gain from it.
+    Of a mix the mean is made by a few long ones: on 2,000 jobs of Philly, which names no family, the index instead
+    of the mean residual gave 3 % less average completion time (one window). Families keep the mean: on the Pollux
+    workloads, whose families are narrow, the index was 1 to 2 % worse. On two ITP clusters, whose model names say
+    little about run times, it would have been 4 and 12 % better: telling such families apart would pay.
 
     On the Pollux workloads the mean residual is 16 to 21 % below Tiresias in average completion time, in-sample
     (design: policies.md). Such orders pay with the tail, which is why the wait divides. The 12 hours were chosen
