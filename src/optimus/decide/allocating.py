@@ -74,6 +74,10 @@ class Allocator:
         """By workload: what it asks for, in which queue, with which rights."""
         self._ends: dict[int, int] | None = None
         self._dues: dict[tuple[int, int, int], Ints] = {}
+        self._full: dict[tuple[int, int], int] = {}
+        """By ask and room: the version of the board at which there were no seats for it."""
+        self._why_full: dict[tuple[int, int], tuple[int, Reason]] = {}
+        """By ask and pool, for a version of the board: what is said where no reservation is in the way."""
         self.is_served: Callable[[int], bool] = lambda _row: False
         """Whether room for a workload is made by sizing when everybody has had a turn."""
 
@@ -230,16 +234,19 @@ class Allocator:
             return refusal
         board = world.boards[pool]
         room = self._room_for(row, board, queue, amount)
-        found: Seating | Reason | None = None
-        for nodes in ask.evenly(pool):
+        key = (id(ask), id(room))
+        for nodes in ask.evenly(pool) if self._full.get(key) != board.version else ():
             found = lawful_seats(world, row, room, ask.minimum, grows=False, within=nodes)
             if found is not None:
-                break
-        if found is None:
-            if room is not board.starting and ask.seater(board.starting).seat(ask.minimum) is not None:
+                return found
+        self._full[key] = board.version
+        why = self._why_full.get((id(ask), pool))
+        if why is None or why[0] != board.version:
+            beside = room is not board.starting and ask.seater(board.starting).seat(ask.minimum) is not None
+            if beside:
                 return self._why_beside(row, ask, board)
-            return why_no_room(world, ask, pool, board.starting)
-        return found
+            why = self._why_full[id(ask), pool] = (board.version, why_no_room(world, ask, pool, board.starting))
+        return why[1]
 
     def _why_beside(self, row: int, ask: Ask, board: Board) -> Reason:
         """Which reservation is in the way: the first that refuses it even alone."""

@@ -133,18 +133,19 @@ def _sizes(world: World, signatures: Ints) -> Ints:
 
 
 def _from_history(world: World, families: Ints, queues: Ints, elapsed: Ints) -> tuple[Ints, Ints]:
-    """Expected run time of those that ran as long: the mean of the family (of the queue, while the family is new) or,
-    for work that names none, what the mix of the queue makes likely; and the high quantile of the queue."""
+    """Expected run time of those that ran as long: the mean of the family (of the queue, while the family is new); what
+    its runs make likely, once it is well known, and those of the queue for work that names none; and the high quantile
+    of the queue."""
     history, names = world.snapshot.history, world.table.families
     mean, high = (np.full(len(elapsed), -1, dtype=np.int64) for _ in range(2))
     for members in _groups(families * (len(world.tree.queues) + 1) + queues):
         family = names[families[members[0]]]
         of_queue = history.by_queue.get(world.tree.queues[queues[members[0]]].name)
-        alike = history.by_family.get(family, of_queue) if family else None
-        if alike is not None:
+        own = history.by_family.get(family) if family else of_queue
+        if own is not None and (own.is_well_known() or not family):
+            mean[members] = own.efforts_beyond_ms(elapsed[members])
+        elif (alike := own or of_queue) is not None:
             mean[members] = alike.means_beyond_ms(elapsed[members])
-        elif of_queue is not None:
-            mean[members] = of_queue.efforts_beyond_ms(elapsed[members])
         highest = of_queue.high_ms() if of_queue is not None else None
         if highest is not None:
             high[members] = highest

@@ -101,6 +101,8 @@ class RoomSearch:
             if seating is not None:
                 return [], seating
         units = [unit for unit in units if unit.places and self._useful(unit)]
+        if not units or (self._single is not None and not self._enough(Bundle(units), len(units))):
+            return None  # not even if all of them went, which is how most searches end
         sets = [self._across(order) for order in self._orders(units)]
         sets += [self._node_by_node(units), self._domain_by_domain(units)]
         found = [chosen for chosen in sets if chosen is not None]

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import structs
 
 from optimus.decide.asks import Ask
+from optimus.decide.boards import Board
 from optimus.decide.clearing import movers_by_node, to_move, whole_free
 from optimus.decide.durations import end_ms
 from optimus.decide.entitlements import Entitlement, entitlement, is_guaranteed
@@ -22,7 +23,7 @@ from optimus.decide.making_room import RoomSearch
 from optimus.decide.placement.seating import Seating
 from optimus.decide.quotas import breaks_rules, limits_allow_now, over_guarantee, over_limit, seats_over_guarantee
 from optimus.decide.shares import Shares
-from optimus.decide.victims import OWN_QUEUE, HoldingsCache, Unit, candidates, with_steps_before
+from optimus.decide.victims import OWN_QUEUE, HoldingsCache, Unit, anybody_gives, candidates, with_steps_before
 from optimus.decide.world import MINIMUM_KEPT, NEVER_TAKEN, World
 from optimus.model.gangs import Part
 from optimus.model.plans import Evict, Shrink
@@ -48,6 +49,8 @@ class Taker:
         """Moves were possible for somebody but not worth it: the run time makes a difference."""
         self._movable_units: dict[int, tuple[int, list[Unit]]] = {}
         """By pool, for one version of the plan."""
+        self._not_coming: dict[tuple[int, int], int] = {}
+        """By ask and pool: the version of the board at which what is coming was not enough for its minimum."""
         self._hopeless: dict[tuple[object, ...], int] = {}
         """Questions answered with no in this pass, and how many had been told to leave by then."""
 
@@ -168,12 +171,14 @@ class Taker:
         if over_guarantee(world, queue, pool, fixed) is not None:
             return False
         entitled = entitlement(world, self.shares, queue, pool, amount)
-        useful = np.logical_or.reduce([ask.shape(pool, cell.role_index).allowed for cell in part.all_cells()])
-        units = candidates(world, self.shares, self.cache, row, pool, entitled, whole=whole, useful=useful)
+        units: list[Unit] = []
+        if anybody_gives(world, self.cache, row, pool, entitled):
+            useful = np.logical_or.reduce([ask.shape(pool, cell.role_index).allowed for cell in part.all_cells()])
+            units = candidates(world, self.shares, self.cache, row, pool, entitled, whole=whole, useful=useful)
         if grows:
             units = [unit for unit in units if unit.side >= 0 and self._stays_above(unit, entitled, pool)]
         board = world.boards[pool]
-        if not units and (board.calm or ask.seater(board.promising).seat(part, within=within) is None):
+        if not units and not self._is_coming(ask, board, part, within):
             return False  # nobody can give, and what is coming is not enough: the common case, and a cheap one
         guaranteed = is_guaranteed(world, queue, pool, amount)
         # who has others stopped to go above its share does not backfill, however short it is: the reservation waits for
@@ -207,6 +212,19 @@ class Taker:
         moves = search.replace_victims(victims, seating)
         self._state(row, victims, seating, moves, grows=grows, entitled=entitled)
         return True
+
+    def _is_coming(self, ask: Ask, board: Board, part: Part, within: Bools | None) -> bool:
+        """Whether what is free once everybody has left is enough, if that is more than what is free now."""
+        if board.calm:
+            return False
+        key = (id(ask), board.view.index)
+        known = part is ask.minimum and within is None
+        if known and self._not_coming.get(key) == board.version:
+            return False
+        coming = ask.seater(board.promising).seat(part, within=within) is not None
+        if known and not coming:
+            self._not_coming[key] = board.version
+        return coming
 
     def _still_entitled(
         self, row: int, entitled: Entitlement, victims: list[Unit], asked: Ints, seating: Seating

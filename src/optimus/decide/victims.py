@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimus.decide.drafts import Addition
-from optimus.decide.entitlements import Entitlement, attribute
+from optimus.decide.entitlements import Entitlement, Side, attribute
 from optimus.decide.holdings import (
     Holdings,
     Ledgerbook,
@@ -46,6 +46,8 @@ TURN_RESTARTS = 2
 """A turn lasts at least this many times the restart it costs."""
 ORPHAN = -3
 """The side of work whose queue is gone."""
+NOBODY = 1 << 62
+"""Above every priority."""
 
 
 @dataclass(slots=True, eq=False)
@@ -94,6 +96,19 @@ class HoldingsCache:
             self.before_reclaim[q] = next(
                 (p.min_runtime_before_reclaim_ms for p in policies if p.min_runtime_before_reclaim_ms), 0
             )
+        self._lowest_held: list[int] | None = None
+
+    def lowest_held(self, queue: int) -> int:
+        """The lowest priority of work that held or was promised room in the queue when the plan began; of work whose
+        queue is gone with -1. NOBODY where there is none."""
+        if self._lowest_held is None:
+            columns = self._world.columns
+            lowest = np.full(len(self._world.tree.queues) + 1, NOBODY, dtype=np.int64)
+            holding = columns.view("held") + columns.view("promised") > 0
+            holding &= columns.view("alive") > 0
+            np.minimum.at(lowest, columns.view("queue")[holding], columns.view("priority")[holding])
+            self._lowest_held = lowest.tolist()
+        return self._lowest_held[queue]
 
     def holdings(self, pool: int) -> Holdings:
         kept = self._holdings.get(pool)
@@ -127,10 +142,7 @@ def candidates(
     """Units that may be asked to leave for the workload in `row`, best to ask first. `whole`: not only surplus.
     `useful`: nodes the asker could use."""
     queue = int(world.columns.queue[row])
-    giving = _giving_sides(world, pool, entitled)
-    if not (giving >= 0).any() and not _own_queue_gives(world, row, queue) and not _orphans_give(world, entitled):
-        return []
-    holdings = cache.holdings(pool)
+    holdings, giving = cache.holdings(pool), _giving_sides(world, pool, entitled)
     known = np.maximum(holdings.queue, 0)
     side = np.where(holdings.queue >= 0, giving[known], ORPHAN if entitled.orphans else -1)
     own = holdings.queue == queue
@@ -170,6 +182,14 @@ def candidates(
             if unit.whole and unit.side == OWN_QUEUE and unit.priority == int(world.columns.priority[row]):
                 unit.standing = world.standing.get(unit.row, -1)
     return _in_order(holdings, units)
+
+
+def anybody_gives(world: World, cache: HoldingsCache, row: int, pool: int, entitled: Entitlement) -> bool:
+    """Whether there can be any candidate at all: the common case is that there is none, and this is cheap."""
+    if any(_gives(world, pool, side) for side in entitled.sides):
+        return True
+    orphans = bool(entitled.orphans) and cache.lowest_held(-1) < NOBODY
+    return orphans or _own_queue_gives(world, cache, row)
 
 
 def _later_in_line(world: World, cache: HoldingsCache, holdings: Holdings, row: int, own: Bools) -> Bools:
@@ -243,28 +263,26 @@ def overage(world: World, shares: Shares, pool: int) -> Ints:
 
 def _giving_sides(world: World, pool: int, entitled: Entitlement) -> Ints:
     """By queue: the number of its side, -1 where the side has nothing above its bound."""
-    gives = [bool((world.used_coming[side.queue, pool] > side.bound).any()) for side in entitled.sides]
+    gives = [_gives(world, pool, side) for side in entitled.sides]
     side_of = entitled.side_of
     return np.where(side_of >= 0, np.where(np.array([*gives, False])[side_of], side_of, -1), -1)
 
 
-def _orphans_give(world: World, entitled: Entitlement) -> bool:
-    columns = world.columns
-    orphans = (columns.view("queue") < 0) & (columns.view("alive") > 0)
-    return bool(entitled.orphans) and bool((orphans & (columns.view("held") > 0)).any())
+def _gives(world: World, pool: int, side: Side) -> bool:
+    return bool((world.used_coming[side.queue, pool] > side.bound).any())
 
 
-def _own_queue_gives(world: World, row: int, queue: int) -> bool:
+def _own_queue_gives(world: World, cache: HoldingsCache, row: int) -> bool:
     """Whether the asker's own queue has anything of lower priority, or surplus, at all."""
-    columns, priority = world.columns, int(world.columns.priority[row])
-    if world.lowest_started.get(queue, priority) < priority:
-        return True
-    holding = (columns.view("queue") == queue) & (columns.view("held") + columns.view("promised") > 0)
-    if (holding & (columns.view("priority") < priority)).any():
+    columns, queue, priority = world.columns, int(world.columns.queue[row]), int(world.columns.priority[row])
+    if min(world.lowest_started.get(queue, priority), cache.lowest_held(queue)) < priority:
         return True
     if world.turns_to_take(row):
         return True
-    return any(columns.queue[r] == queue and (holding[r] or r in world.drafts) for r in world.table.elastic)
+    return any(
+        columns.queue[r] == queue and (columns.held[r] + columns.promised[r] > 0 or r in world.drafts)
+        for r in world.table.elastic
+    )
 
 
 def _may_take_whole(

@@ -19,8 +19,11 @@ SAMPLES = 256
 HIGH_QUANTILE_PERCENT = 90
 A_FEW = 8
 """So many ends, or all there are, make a chance: fewer are luck."""
+WELL_KNOWN = SAMPLES // 2
+"""From so many runs on it is known how likely each run time is; fewer tell the mean."""
 DECAY_BITS = 64
 """Parts of a factor: fine enough that a millisecond still decays under a half-life of a year."""
+_NEVER_MS = 1 << 62
 Use = tuple[str, str, str]
 """Queue, pool, resource."""
 
@@ -78,7 +81,7 @@ class RunTimes:
         first = np.searchsorted(times, beyond_ms, side="right")
         longer = len(times) - first
         at = first + longer * HIGH_QUANTILE_PERCENT // 100 - (longer * HIGH_QUANTILE_PERCENT % 100 == 0)
-        return np.where(longer > 0, times[np.clip(at, 0, max(len(times) - 1, 0))], -1) if len(times) else first - 1
+        return np.where(longer > 0, times[at], -1) if len(times) else first - 1
 
     def means_beyond_ms(self, elapsed_ms: Ints) -> Ints:
         """Mean total run time of work that outlived each of these; 0 where nothing did."""
@@ -89,6 +92,10 @@ class RunTimes:
         found: Ints = sums[first] // np.maximum(longer, 1)
         return found
 
+    def is_well_known(self) -> bool:
+        """Whether there are enough of them for `efforts_beyond_ms` to mean something."""
+        return len(self._sorted) >= WELL_KNOWN
+
     def efforts_beyond_ms(self, elapsed_ms: Ints) -> Ints:
         """Run time so far plus the time it takes on average until one like it ends, if each is given up at the age at
         which that is least (the Gittins index of the run times); 0 where nothing lived as long.
@@ -96,16 +103,18 @@ class RunTimes:
         Of a mix this says more than the mean, which a few long ones make: who is young may well be short, and who has
         outlived the short ones is one of the long ones."""
         times, count = self._as_array(), len(self._sorted)
-        ages, of_each = np.unique(elapsed_ms, return_inverse=True)
-        first = np.searchsorted(times, ages, side="right")
         if not count:
             return np.zeros_like(elapsed_ms)
+        ages, of_each = np.unique(elapsed_ms, return_inverse=True)
+        first = np.searchsorted(times, ages, side="right")
         sums = np.concatenate([[0], np.cumsum(times)])
         at = np.arange(count)
+        until = sums[1:] + (count - 1 - at) * times  # what all of them get, if each is given up at the age of this one
+        before = sums[first] + (count - first) * ages  # what they had at the age of the asker
         ended = at - first[:, None] + 1  # [age, until]: of those that lived as long, so many end until then
-        given = sums[1:] - sums[first][:, None] + (count - 1 - at) * times - (count - first)[:, None] * ages[:, None]
-        enough = ended >= np.clip(count - first, 1, A_FEW)[:, None]
-        efforts = np.where(enough, given // np.maximum(ended, 1), np.iinfo(np.int64).max).min(axis=1)
+        least = np.minimum(np.maximum(count - first, 1), A_FEW)[:, None]
+        efforts = (until - before[:, None]) // np.maximum(ended, 1)
+        efforts = np.where(ended >= least, efforts, _NEVER_MS).min(axis=1)
         found: Ints = np.where(first < count, ages + np.maximum(efforts, 1), 0)[of_each]
         return found
 

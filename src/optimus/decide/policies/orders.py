@@ -112,8 +112,9 @@ def default(columns: WorkloadColumns) -> FloatArray:
     left x size x (0.9 if it has begun) x (0.6 if it runs) / (1 + waited / 12 h), where left is the first of these
     that is known:
       declared or predicted run time, minus what it ran;
-      the mean of its family among work that lived as long, minus what it ran; for work that names no family, the
-      time until one like it of its queue ends, if each is given up when that is least (Gittins): a queue is a mix;
+      the mean of its family among work that lived as long, minus what it ran; from 128 runs of the family on, the
+      time until one like it ends, if each is given up when that is least (Gittins); the same of its queue for work
+      that names no family;
       a quarter of what it ran, at least a minute, once it outlived every estimate;
       what it ran, at least ten minutes: the longer it lasts, the longer it will last.
 
@@ -171,4 +172,4 @@ def with_hysteresis(value: FloatArray, columns: WorkloadColumns) -> FloatArray:
 
 def bounded(column: IntArray, least: int = 0) -> IntArray:
     """The column without values that make no sense or would overflow."""
-    return np.clip(column, least, _LONGEST_MS)
+    return np.minimum(np.maximum(column, least), _LONGEST_MS)
