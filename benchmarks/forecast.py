@@ -20,7 +20,6 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: small problems, many threads would only spin
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -135,7 +134,7 @@ def cases_of(seeds: int, philly: Path | None, itp: Path | None) -> Iterator[Case
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.forecast", description=__doc__)
+    parser = measuring.parser("forecast", __doc__)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--moments", type=int, default=30, help="of each trace")
     parser.add_argument("--samples", type=int, default=12)

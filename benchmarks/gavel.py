@@ -19,7 +19,6 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: small problems, many threads would only spin
 
-import argparse
 import json
 import sys
 import tempfile
@@ -80,7 +79,7 @@ def cases_of(lists: list[str], *, reproduce: bool) -> list[tuple[str, str]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gavel", description=__doc__)
+    parser = measuring.parser("gavel", __doc__)
     parser.add_argument("--traces", type=Path, required=True, help="the folder with gavel/ and shockwave/")
     parser.add_argument("--lists", nargs="+", choices=list(CASES), default=list(CASES))
     parser.add_argument("--restart", type=float, help="seconds that everybody pays for a restart")

@@ -5,17 +5,15 @@ from it again until their demand is 130 % of the cluster, in random order; each 
 leaves. Reported is the allocated GPU in % of all GPUs when the demand that has arrived reaches 90 … 130 %.
 The rule learns its tables from the arrivals so far, as the scheduler does. Ties between nodes are broken at random.
 
-    python benchmarks/packing_openb.py --traces ../shared/traces/openb --seeds 10
+    python -m benchmarks.packing_openb --traces FOLDER        # FOLDER holds openb/
 
 The lists are not part of this repository: `data/csv` of github.com/hkust-adsl/kubernetes-scheduler-simulator.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gzip
-import json
 import statistics
 import sys
 from collections.abc import Iterable, Iterator
@@ -27,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import measuring
 from optimus.decide.packing import Room, idle_by_model, learn
 from optimus.decide.placement.usable import Ask, CompiledTables, gain
 from optimus.model.packing import MixEntry, PackingTables
@@ -221,23 +220,23 @@ def read_published(traces: Path) -> dict[str, dict[int, float]]:
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--traces", type=Path, default=ROOT.parent / "shared" / "traces" / "openb")
+    parser = measuring.parser("packing_openb", __doc__)
+    parser.add_argument("--traces", type=Path, default=ROOT.parent / "shared" / "traces", metavar="FOLDER")
     parser.add_argument("--lists", nargs="*", default=list(LISTS), choices=LISTS)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--output", type=Path, help="JSON file; default for all lists: benchmarks/results/")
     options = parser.parse_args(None if arguments is None else list(arguments))
-    if not (options.traces / "openb_node_list_gpu_node.csv").exists():
-        print(f"No openb lists in {options.traces}: give their folder with --traces (see --help)", file=sys.stderr)
+    traces = measuring.folder_of(options.traces, "openb")
+    if not (traces / "openb_node_list_gpu_node.csv").exists():
+        print(f"No openb lists in {traces}: give their folder with --traces (see --help)", file=sys.stderr)
         return 2
-    published = read_published(options.traces)
+    published = read_published(traces)
     table: dict[str, Any] = {}
     cpu_only: dict[str, float] = {}
     print(f"{'list':<11} {'load %':>7} {'FGD':>7} {'optimus':>8} {'sd':>5} {'gain':>6}")
     with ProcessPoolExecutor(options.jobs) as pool:
         for name in options.lists:
-            runs = list(pool.map(partial(run, options.traces), [(name, seed) for seed in range(options.seeds)]))
+            runs = list(pool.map(partial(run, traces), [(name, seed) for seed in range(options.seeds)]))
             table[name] = {
                 str(load): compare([r.allocated[load] for r in runs], published[name][load]) for load in LOADS
             }
@@ -246,14 +245,10 @@ def main(arguments: Iterable[str] | None = None) -> int:
                 ours = f"{row['optimus']:8.2f} {row['sd']:5.2f} {row['gain']:+6.2f}"
                 print(f"{name:<11} {load:>7} {row['fgd']:7.2f} {ours}", flush=True)
             print(f"{name:<11} of the pods without a GPU {cpu_only[name]:.2f} % were placed", flush=True)
-    output = options.output
-    if output is None and set(options.lists) == set(LISTS):
-        output = ROOT / "benchmarks" / "results" / "packing_openb.json"
     summary = {load: summarise([rows[str(load)]["gain"] for rows in table.values()]) for load in LOADS}
     print("gain over FGD:", {load: f"mean {s['mean']:+.2f}, worst {s['worst']:+.2f}" for load, s in summary.items()})
-    if output is not None:
+    if set(options.lists) == set(LISTS):
         result = {
-            "command": f"python benchmarks/packing_openb.py --seeds {options.seeds}",
             "seeds": list(range(options.seeds)),
             "what": WHAT,
             "refresh": {"first": FIRST_REFRESH, "every": REFRESH_EVERY},
@@ -261,8 +256,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
             "cpu_only_placed_percent": cpu_only,
             "gain": {str(load): row for load, row in summary.items()},
         }
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(json.dumps(result, indent=2) + "\n")
+        measuring.write("packing_openb", result)
     return 0
 
 

@@ -11,7 +11,6 @@ FOLDER has the lists and the published table (`expected_gpu_allocation_pct.csv`)
 
 from __future__ import annotations
 
-import argparse
 import csv
 import statistics
 import sys
@@ -69,17 +68,18 @@ def read_published(traces: Path) -> dict[tuple[str, str], dict[int, float]]:
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = measuring.parser("packing_peers", __doc__)
     parser.add_argument("--traces", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--lists", nargs="*", default=list(LISTS), choices=LISTS)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     options = parser.parse_args(None if arguments is None else list(arguments))
-    missing = [f for f in ("openb_node_list_gpu_node.csv", PUBLISHED) if not (options.traces / f).exists()]
+    traces = measuring.folder_of(options.traces, "openb")
+    missing = [f for f in ("openb_node_list_gpu_node.csv", PUBLISHED) if not (traces / f).exists()]
     if missing:
-        print(f"No {missing[0]} in {options.traces}: give its folder with --traces (see --help)", file=sys.stderr)
+        print(f"No {missing[0]} in {traces}: give its folder with --traces (see --help)", file=sys.stderr)
         return 2
-    published = read_published(options.traces)
+    published = read_published(traces)
     table: dict[str, dict[str, Any]] = {}
     cpu_only: dict[str, dict[str, float]] = {}
     print(f"{'list':<11} {'rule':<9} {'load %':>6} {'published':>10} {'here':>7} {'sd':>5} {'off by':>7}")
@@ -88,7 +88,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
             table[name], cpu_only[name] = {}, {}
             for rule in RULES:
                 cases = [(name, rule, seed) for seed in range(options.seeds)]
-                runs = list(pool.map(partial(run, options.traces), cases))
+                runs = list(pool.map(partial(run, traces), cases))
                 rows = {
                     str(load): compare([r.allocated[load] for r in runs], published[name, rule][load]) for load in LOADS
                 }
@@ -107,8 +107,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
         what = (
             "allocated GPU in % of all GPUs when the arrived demand reaches the load in %; published: mean of 10 seeds"
         )
-        command = f"python -m benchmarks.packing_peers --traces FOLDER --seeds {options.seeds}"
-        result = {"command": command, "what": what, "seeds": options.seeds, "lists": table, "reproduced": close}
+        result = {"what": what, "seeds": options.seeds, "lists": table, "reproduced": close}
         result["cpu_only_placed_percent"] = cpu_only
         print("written:", measuring.write("packing_peers", result).relative_to(ROOT))
     return 0 if all(len(lists) >= min(ENOUGH, len(table)) for lists in close.values()) else 1

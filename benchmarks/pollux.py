@@ -9,7 +9,7 @@ Ours is the default policy inside the real engine. On the rigid jobs, against Ti
 with its exact solver: with nothing known at the start (elastic), and without any history (elastic-blind), where jobs
 have no family and sizes are worth what `by_work_done` says.
 
-    python -m benchmarks.pollux --traces FOLDER            # FOLDER: the Pollux data; about ten minutes
+    python -m benchmarks.pollux --traces FOLDER            # FOLDER holds pollux/; about ten minutes
     python -m benchmarks.pollux --traces FOLDER --loads 0.5 1.0 1.5 2.0
 
 The data is not part of this repository: `simulator` of github.com/petuum/adaptdl, branch osdi21-artifact.
@@ -21,7 +21,6 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: small problems, many threads would only spin
 
-import argparse
 import json
 import sys
 from collections.abc import Callable
@@ -128,14 +127,15 @@ def measure(traces: Path, case: tuple[str, str, int]) -> dict[str, float]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.pollux", description=__doc__)
-    parser.add_argument("--traces", type=Path, required=True, help="the folder with the Pollux data")
+    parser = measuring.parser("pollux", __doc__)
+    parser.add_argument("--traces", type=Path, required=True, help="the folder with pollux/")
     parser.add_argument("--loads", nargs="+", default=["1.0"])
     rows = [*PEERS, *RIVALS]
     parser.add_argument("--who", nargs="+", default=rows, choices=rows, help="only these; the other results are kept")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     chosen = parser.parse_args(arguments)
-    table = chosen.traces / "published_avg_jct.json"
+    traces = measuring.folder_of(chosen.traces, "pollux")
+    table = traces / "published_avg_jct.json"
     if not table.is_file():
         print(f"{table} is missing: give the folder of the Pollux data with --traces", file=sys.stderr)
         return 2
@@ -143,7 +143,7 @@ def main(arguments: list[str] | None = None) -> int:
     cases = [(who, load, w) for load in chosen.loads for who in chosen.who for w in WORKLOADS]
     found = {}
     with ProcessPoolExecutor(chosen.processes) as pool:
-        for case, row in zip(cases, pool.map(partial(measure, chosen.traces), cases), strict=True):
+        for case, row in zip(cases, pool.map(partial(measure, traces), cases), strict=True):
             found[case] = row
             print(_line(case, row, published), flush=True)
     found = {**_kept(cases), **found}

@@ -17,7 +17,6 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: small problems, many threads would only spin
 
-import argparse
 import heapq
 import sys
 import time
@@ -110,7 +109,7 @@ def ours(trace: Trace, rounds_s: int) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.simulating", description=__doc__)
+    parser = measuring.parser("simulating", __doc__)
     parser.add_argument("--traces", type=Path, required=True, help="the folder with philly/")
     parser.add_argument("--rounds", nargs="+", type=int, default=list(ROUNDS_S), metavar="SECONDS")
     parser.add_argument("--jobs", type=int, help="the first ones; all, if not given")

@@ -24,7 +24,6 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: small problems, many threads would only spin
 
-import argparse
 import math
 import pickle
 import sys
@@ -158,7 +157,7 @@ def _figures(found: Measured) -> tuple[float, float, float]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.tenants", description=__doc__)
+    parser = measuring.parser("tenants", __doc__)
     parser.add_argument("--traces", type=Path, required=True, help="the folder with philly/ and itp2021/")
     parser.add_argument("--jobs", type=int, help="of each case; all, if not given")
     parser.add_argument("--only", nargs="+", default=[], metavar="CASE", help="cases whose name begins so")
