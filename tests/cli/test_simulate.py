@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.terminal import ROOT, Ran, assert_refused, on_terminal, optimus
+from tests.cli.terminal import COMMAND, ROOT, Ran, assert_refused, environment, on_terminal, optimus
 
 TINY = "synthetic:jobs=20,gpus=8,tenants=2"
 MINE = "def mine(jobs):\n    return -jobs.submitted_ms\n"
@@ -81,6 +83,32 @@ def test_every_load_has_a_study_of_its_own_and_a_row_in_the_end(tmp_path: Path) 
     table = ran.out[ran.out.index("Average completion time by load") :].splitlines()
     assert [line.split()[0] for line in table[2:]] == ["0.5", "2"]
     assert "synthetic-0 at load 0.5" in ran.out
+
+
+def test_files_are_there_also_when_nobody_reads_the_tables_to_their_end(tmp_path: Path) -> None:
+    """As with `| head`: the reader hangs up before the first line."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    files = ("--html", "a.html", "--json", "a.json", "--csv", "a.csv", "--jobs-csv", "jobs.csv")
+    ran = subprocess.run(
+        [*COMMAND, "simulate", TINY, "--policy", "native", "--processes", "1", "--quiet", *files],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    os.close(theirs)
+    assert ran.stderr == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.html", "a.json", "jobs.csv"]
+
+
+def test_a_file_that_cannot_be_written_does_not_take_the_tables_with_it() -> None:
+    ran = simulate(TINY, "--policy", "native", "--csv", "/dev/full")
+    assert_refused(ran, 1, "/dev/full: cannot be written: No space left on device")
+    assert "Completion and waiting" in ran.out
 
 
 def test_run_times_are_told_only_when_it_is_asked_for() -> None:

@@ -39,9 +39,8 @@ class Files(Struct, frozen=True, kw_only=True):
             if path is not None:
                 yield option, path
 
-    def write(self, told: Sequence[Told]) -> list[Path]:
-        """SweepError if one cannot be written."""
-        written = []
+    def write(self, told: Sequence[Told]) -> Iterator[Path]:
+        """Each as soon as it is there. SweepError if one cannot be written."""
         for _, path, text in self._kinds():
             for one in told if path is not None else ():
                 if one.study is not None and path is not None:
@@ -50,8 +49,7 @@ class Files(Struct, frozen=True, kw_only=True):
                         target.write_text(text(one.study), encoding="utf-8")
                     except OSError as error:
                         raise unusable(f"{target}: cannot be written: {error.strerror}") from None
-                    written.append(target)
-        return written
+                    yield target
 
     def _kinds(self) -> tuple[tuple[str, Path | None, Callable[[Study], str]], ...]:
         return (
