@@ -71,6 +71,30 @@ def test_several_traces_are_averaged_and_told_one_by_one() -> None:
     assert column(each, "change") == ["−26.3 %", "±0.0 %"]
 
 
+def test_waiting_has_an_interval_also_where_most_wait_for_nothing() -> None:
+    """Of three jobs one waits; every 27th draw takes only the two that do not."""
+    ours: dict[str, list[tuple[float, float]]] = {"first": [(0, 60)], "second": [(60, 90)], "third": [(30, 40)]}
+    theirs: dict[str, list[tuple[float, float]]] = {"first": [(0, 60)], "second": [(90, 120)], "third": [(30, 40)]}
+    told = study([[measured("a", JOBS, ours), measured("b", JOBS, theirs)]], FOUR_GPUS, Provenance(trace="x"))
+    change = told.comparisons[0].wait_ms
+    assert change.relative == 0.5 and change.low is not None and change.high is not None
+    assert (change.relative_low, change.relative_high) == (0.0, 1.5), "as part of the 20 minutes of all"
+    assert overview.completion(told).rows[1][9].text == "+0.0 to +150.0 %"
+
+
+def test_where_the_reference_waits_for_nothing_the_interval_is_a_time() -> None:
+    at_once: dict[str, list[tuple[float, float]]] = {"first": [(0, 60)], "second": [(0, 30)], "third": [(30, 40)]}
+    told = study([[measured("a", JOBS, at_once), measured("b", JOBS, IN_ORDER)]], FOUR_GPUS, Provenance(trace="x"))
+    change, shown = overview.completion(told).rows[1][8:10]
+    assert (change.text, shown.text) == ("+30 min", "0 s to +60 min")
+
+
+def test_waiting_of_each_queue_has_a_unit_that_suits_it() -> None:
+    long: dict[str, list[tuple[float, float]]] = {"first": [(0, 60)], "second": [(600, 630)], "third": [(30, 40)]}
+    told = study([[measured("a", JOBS, long)]], FOUR_GPUS, Provenance(trace="x"))
+    assert column(overview.by_queue(told), "waiting") == ["5 h", "0 s"]
+
+
 def test_into_a_pipe_one_line_stays_one_line() -> None:
     text = printed()
     assert "\x1b" not in text
