@@ -54,6 +54,7 @@ def test_winners_and_losers_are_counted_by_size_and_queue() -> None:
     assert column(table, "jobs") == ["all", "1 GPU", "2–8 GPUs", "speech", "vision"]
     assert column(table, "sooner") == ["2", "1", "1", "2", "0"]
     assert column(table, "later") == ["1", "0", "1", "0", "1"]
+    assert column(table, "mean change") == ["−16.7 min", "−30 min", "−10 min", "−45 min", "+40 min"]
 
 
 def test_a_claim_says_what_it_lacks() -> None:

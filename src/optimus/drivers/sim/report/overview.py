@@ -331,7 +331,6 @@ def fragmentation(study: Study) -> Table | None:
 
 def balances(comparison: Comparison) -> Table:
     groups = (comparison.all_jobs, *comparison.by_size, *comparison.by_queue)
-    unit = unit_for(b.mean_ms for b in groups)
     names = ["all", *(sized(b.name) for b in comparison.by_size), *(b.name for b in comparison.by_queue)]
     rows = tuple(
         (
@@ -339,7 +338,7 @@ def balances(comparison: Comparison) -> Table:
             Cell(count(b.won)),
             Cell(count(b.lost)),
             Cell(count(b.even), Tone.FAINT),
-            Cell(unit.show(b.mean_ms)),
+            Cell(signed_duration(b.mean_ms)),
             Cell(signed_percent(b.relative)),
         )
         for name, b in zip(names, groups, strict=True)
@@ -351,7 +350,7 @@ def balances(comparison: Comparison) -> Table:
             Column("sooner"),
             Column("later"),
             Column("even", about="less than a second or one percent apart"),
-            Column("mean change", unit.name),
+            Column("mean change"),
             Column("of JCT"),
         ),
         rows=rows,

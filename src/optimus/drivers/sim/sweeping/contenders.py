@@ -87,7 +87,7 @@ def _contender(name: str, sigma: float | None) -> Contender:
         asked=name,
         label=_short(policy.name) + _knows(sigma),
         reference=name,
-        about=f"{policy.doc or 'a policy of Optimus'} Decided by the engine of Optimus.",
+        about=f"{policy.doc or 'A policy that says nothing of itself.'} Decided by the engine of Optimus.",
         code=text_digest(path) if path.suffix == ".py" and path.is_file() else "",
     )
 
