@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.terminal import ROOT, Ran, assert_refused, on_terminal, optimus
+from tests.cli.terminal import COMMAND, ROOT, Ran, assert_refused, environment, on_terminal, optimus
 
 TINY = "synthetic:jobs=20,gpus=8,tenants=2"
 MINE = "def mine(jobs):\n    return -jobs.submitted_ms\n"
@@ -55,6 +58,7 @@ def test_the_number_of_processes_changes_no_byte(tmp_path: Path) -> None:
     assert set(told[0][1]) == {"a.html", "a.json", "a.csv", "jobs.csv"}
     assert told[0] == told[1]
     made = json.loads(told[0][1]["a.json"])
+    assert [name for name, _ in made["provenance"]["played"]] == ["synthetic-1", "synthetic-2"]
     assert made["provenance"]["traces"] == ["synthetic-1", "synthetic-2"]
     assert made["provenance"]["command"].endswith("--policy fifo --policy native --policy tiresias")
 
@@ -73,14 +77,42 @@ def test_every_load_has_a_study_of_its_own_and_a_row_in_the_end(tmp_path: Path) 
     )
     assert ran.code == 0, ran.err
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "report-load-0.5.html",
         "report-load-0.5.json",
-        "report-load-2.html",
         "report-load-2.json",
+        "report.html",
     ]
-    table = ran.out[ran.out.index("Average completion time by load") :].splitlines()
-    assert [line.split()[0] for line in table[2:]] == ["0.5", "2"]
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert 'id="load-0.5"' in html and 'id="load-2"' in html
+    table = ran.out[ran.out.index("Completion and waiting by load") :].splitlines()
+    assert [line.split()[0] for line in table[2:6]] == ["0.5", "qssf", "2", "qssf"]
+    assert re.search(r"qssf +[\d.]+ +[−+±][\d.]+ % +[−+][\d.]+ to [−+][\d.]+ %", table[3])
     assert "synthetic-0 at load 0.5" in ran.out
+
+
+def test_files_are_there_also_when_nobody_reads_the_tables_to_their_end(tmp_path: Path) -> None:
+    """As with `| head`: the reader hangs up before the first line."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    files = ("--html", "a.html", "--json", "a.json", "--csv", "a.csv", "--jobs-csv", "jobs.csv")
+    ran = subprocess.run(
+        [*COMMAND, "simulate", TINY, "--policy", "native", "--processes", "1", "--quiet", *files],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    os.close(theirs)
+    assert ran.stderr == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.html", "a.json", "jobs.csv"]
+
+
+def test_a_file_that_cannot_be_written_does_not_take_the_tables_with_it() -> None:
+    ran = simulate(TINY, "--policy", "native", "--csv", "/dev/full")
+    assert_refused(ran, 1, "/dev/full: cannot be written: No space left on device")
+    assert "Completion and waiting" in ran.out
 
 
 def test_run_times_are_told_only_when_it_is_asked_for() -> None:
@@ -164,6 +196,7 @@ def test_problems_of_a_trace_are_counted_by_kind_and_are_all_in_the_files(tmp_pa
     assert "Problems of the traces: 3, 3 jobs are left out" in ran.out
     assert re.search(r"2 +left out +jobs\.csv:3,4 +asks for 64 GPUs, and the cluster has 8", ran.out)
     told = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["provenance"]
+    assert told["files"] == [["jobs.csv", hashlib.sha256(path.read_bytes()).hexdigest()]]
     assert len(told["problems"]) == 3 and "5 rows read, 3 left out" in told["source"]
     quiet = simulate(path, "--nodes", "2x4", "--policy", "native", "--quiet")
     assert "Problems" not in quiet.out and quiet.err == ""

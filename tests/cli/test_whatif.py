@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal import assert_refused, optimus
+from tests.cli.terminal import ROOT, assert_refused, optimus
 
 STORY = """
 name: two teams
@@ -46,9 +47,31 @@ def test_a_scenario_is_played_ahead_side_by_side(story: Path) -> None:
         "GPUs in use",
         "cost of the cluster",
         "4 → 8",
-        "start sooner",
+        "10 to 90 % of futures",
+        "0 pay, ",
+        "Gains: starts or ends sooner, or is stopped less often",
     ):
         assert words in ran.out, ran.out
+
+
+README_WORLD = """
+cluster: [{name: a, count: 2, gpus: 8}]
+queues: [{name: vision, gpu: {guarantee: 8}}, {name: speech, gpu: {guarantee: 8}}]
+workloads:
+  - {name: old, queue: speech, count: 2, replicas: 8, gpu: 1, running: {on: "a-*", since: -1h}}
+  - {name: train, queue: vision, replicas: 4, gpu: 1}
+"""
+
+
+def test_who_is_stopped_on_the_way_is_shown_though_it_starts_as_before(story: Path) -> None:
+    """Today vision takes room back from speech, whose jobs run already."""
+    story.write_text(README_WORLD, encoding="utf-8")
+    gained = optimus("whatif", story, "--add-nodes", "1x8", "--quota", "vision.guarantee=16", "--samples", "3")
+    assert re.search(r"old-1 +speech +at once +\S+ → \S+ +−\S+ +−\S+ to −\S+ +1 → 0", gained.out), gained.out
+    assert "0 pay, 1 gains, 2 as before" in gained.out
+    paid = optimus("whatif", story, "--quota", "vision.guarantee=16", "--quota", "speech.guarantee=0", "--samples", "3")
+    pays = paid.out[paid.out.index("Pays: starts or ends later") : paid.out.index("Gains:")]
+    assert re.search(r"old-0 +speech +at once +\S+ → \S+ +\+\S+ +\+\S+ to \+\S+ +0 → 1", pays), paid.out
 
 
 def test_programs_get_both_worlds(story: Path) -> None:
@@ -58,6 +81,16 @@ def test_programs_get_both_worlds(story: Path) -> None:
     assert (effect["today"]["policy"], effect["changed"]["policy"]) == ("default", "fifo")
     assert effect["changed"]["waitMs"]["average"] > effect["today"]["waitMs"]["average"]
     assert effect["later"] > 0 and effect["starts"][0]["differenceMs"] > 0
+    assert effect["pay"] > 0 and effect["pay"] + effect["gain"] + effect["neither"] == effect["today"]["jobs"]
+    assert effect["differences"]["waitMs.average"]["low"] > 0
+    page = (ROOT / "docs" / "reference" / "whatif.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"`([A-Za-z0-9]+)`", page))
+    assert {
+        *effect,
+        *effect["moved"][0],
+        *effect["moved"][0]["end"],
+        *effect["differences"]["finished"],
+    } - told == set()
 
 
 def test_a_journal_is_played_once_more_as_it_was_recorded(journal: Path) -> None:

@@ -43,6 +43,8 @@ def test_a_world_that_is_not_changed_is_the_same() -> None:
     told = ahead(Changes(), samples=3, past=Past())
     assert told.today == told.changed
     assert (told.sooner, told.later, told.starts) == (0, 0, ())
+    assert (told.gain, told.pay, told.neither, told.moved) == (0, 0, 3, ())
+    assert {(one.low, one.mean, one.high) for one in told.differences.values()} == {(0, 0, 0)}
 
 
 def test_another_node_lets_the_waiting_start_at_once() -> None:
@@ -80,6 +82,34 @@ def test_shares_and_use_are_told_queue_by_queue() -> None:
     assert used["speech"] > 0 and used["vision"] > used["speech"]
 
 
+def test_who_makes_room_pays_though_it_starts_as_before() -> None:
+    told = ahead(words(quotas=["speech.guarantee=4"]))
+    (pays,) = [one for one in told.moved if one.pays]
+    assert (pays.queue, pays.start.today_ms, pays.start.changed_ms) == ("vision", 0, 0)
+    assert (pays.preemptions_today, pays.preemptions_changed) == (0, 1)
+    assert pays.end.difference_ms is not None and pays.end.difference_ms.mean >= HOUR_MS
+    assert (told.pay, told.gain, told.neither) == (1, 1, 1)
+    assert [one.workload for one in told.moved] == [pays.workload, "default/waits"], "who pays comes first"
+
+
+def test_who_ends_only_today_pays() -> None:
+    """One node is left, and a job of two nodes cannot start on it."""
+    world = load_text(WORLD + "  - {name: wide, queue: vision, replicas: 2, gpu: 4, expectedDuration: 1h}\n").or_raise()
+    today = of_scenario(world)
+    changed = changed_present(today, read_changes(setup_now(today), remove=["n-1"]))
+    pairs = play_ahead(today, changed, samples=2, seed=0, horizon_ms=48 * HOUR_MS, past=EXACT, tell=lambda: None)
+    first = effect(pairs, (today.policy, changed.policy), None).moved[0]
+    assert (first.workload, first.end.today_futures, first.end.changed_futures) == ("default/wide", 2, 0)
+    assert first.pays and first.end.changed_ms is None and first.end.difference_ms is None
+
+
+def test_a_difference_tells_how_much_it_varies_from_future_to_future() -> None:
+    told = ahead(words(add=["1x4"]), samples=8, past=Past())
+    waiting = told.differences["waitMs.average"]
+    assert waiting.low < waiting.mean < waiting.high <= 0
+    assert "gpus" in told.differences and told.differences["gpus"].low == told.differences["gpus"].high == 4
+
+
 def test_recorded_jobs_are_played_once_more_in_both_worlds() -> None:
     trace = synthetic.generate(synthetic.Mix(jobs=40, gpus=16, load=1.5, seed=2))
     assert trace.setup is not None
@@ -89,3 +119,4 @@ def test_recorded_jobs_are_played_once_more_in_both_worlds() -> None:
     assert (told.today.jobs, told.changed.jobs, told.today.finished) == (40, 40, 40)
     assert (told.today.gpus, told.changed.gpus) == (16, 24)
     assert told.sooner + told.later + told.same == 40
+    assert told.gain + told.pay + told.neither == 40 and len(told.moved) == told.gain + told.pay

@@ -75,13 +75,12 @@ def simulate(
         results = _run(scenes, runs, processes or (os.cpu_count() or 1), shelf, quiet)
         notes = wishes.cluster.notes if wishes.cluster else ()
         told = studies(scenes, runs, results, reference=chosen, command=_command(), notes=notes)
-        _show(told, output, quiet)  # first, so that a full disk does not take the tables with it
-        written = files.write(told)
     except SweepError as error:
         _refuse(error)
-    if not quiet:
-        for path in written:
-            console(stderr=True).print(Text(f"wrote {path}", style="dim"))
+    unwritten = _write(files, told, quiet)  # first: who reads the tables may hang up, and that ends the command
+    _show(told, output, quiet)
+    if unwritten is not None:  # a full disk does not take the tables with it
+        _refuse(unwritten)
     if any(one.failures for one in told):
         raise typer.Exit(1)
 
@@ -114,6 +113,20 @@ def _run(
         console(stderr=True).print(Text(done + kept, style="yellow"))
         raise typer.Exit(INTERRUPTED) from None
     return results
+
+
+def _write(files: Files, told: Sequence[Told], quiet: bool) -> SweepError | None:
+    """What could not be written."""
+    from optimus.drivers.sim.sweeping import SweepError
+
+    errors = console(stderr=True)
+    try:
+        for path in files.write(told):
+            if not quiet:
+                errors.print(Text(f"wrote {path}", style="dim"))
+    except SweepError as error:
+        return error
+    return None
 
 
 def _show(told: Sequence[Told], output: Format, quiet: bool) -> None:

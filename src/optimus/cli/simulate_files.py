@@ -1,14 +1,15 @@
-"""Files of `optimus simulate`: the page, and what programs read. With several loads each has a file of its own."""
+"""Files of `optimus simulate`: the page, and what programs read.
+
+Several loads are on one page; what programs read has a file for each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from optimus.drivers.sim.measuring import Study
-from optimus.drivers.sim.report import as_json, jobs_csv, metrics_csv, page
+from optimus.drivers.sim.report import AtLoad, as_json, jobs_csv, loads_page, metrics_csv, page
 from optimus.drivers.sim.sweeping import Told
 from optimus.drivers.sim.sweeping.complaints import unusable
 
@@ -35,33 +36,35 @@ class Files(Struct, frozen=True, kw_only=True):
     jobs_csv: Path | None = None
 
     def asked(self) -> Iterator[tuple[str, Path]]:
-        for option, path, _ in self._kinds():
+        named = (("--html", self.html), ("--json", self.json), ("--csv", self.csv), ("--jobs-csv", self.jobs_csv))
+        for option, path in named:
             if path is not None:
                 yield option, path
 
-    def write(self, told: Sequence[Told]) -> list[Path]:
-        """SweepError if one cannot be written."""
-        written = []
-        for _, path, text in self._kinds():
-            for one in told if path is not None else ():
-                if one.study is not None and path is not None:
-                    target = path_for(path, one.load, several=len(told) > 1)
-                    try:
-                        target.write_text(text(one.study), encoding="utf-8")
-                    except OSError as error:
-                        raise unusable(f"{target}: cannot be written: {error.strerror}") from None
-                    written.append(target)
-        return written
+    def write(self, told: Sequence[Told]) -> Iterator[Path]:
+        """Each as soon as it is there. SweepError if one cannot be written."""
+        for path, text in self._texts(told):
+            try:
+                path.write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise unusable(f"{path}: cannot be written: {error.strerror}") from None
+            yield path
 
-    def _kinds(self) -> tuple[tuple[str, Path | None, Callable[[Study], str]], ...]:
-        return (
-            ("--html", self.html, page),
-            ("--json", self.json, as_json),
-            ("--csv", self.csv, metrics_csv),
-            ("--jobs-csv", self.jobs_csv, jobs_csv),
-        )
+    def _texts(self, told: Sequence[Told]) -> Iterator[tuple[Path, str]]:
+        studies = [(one.load, one.study) for one in told if one.study is not None]
+        if self.html is not None and studies:
+            yield self.html, loads_page(at_loads(told)) if len(studies) > 1 else page(studies[0][1])
+        for path, text in ((self.json, as_json), (self.csv, metrics_csv), (self.jobs_csv, jobs_csv)):
+            if path is not None:
+                for load, study in studies:
+                    yield path_for(path, load, several=len(told) > 1), text(study)
+
+
+def at_loads(told: Sequence[Told]) -> list[AtLoad]:
+    """The studies of a sweep over loads."""
+    return [AtLoad(one.load, one.study) for one in told if one.study is not None and one.load is not None]
 
 
 def path_for(path: Path, load: float | None, *, several: bool) -> Path:
-    """`report.html` at load 0.5 is `report-load-0.5.html`."""
+    """`report.json` at load 0.5 is `report-load-0.5.json`."""
     return path.with_name(f"{path.stem}-load-{load:g}{path.suffix}") if several else path

@@ -11,9 +11,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.text import Text
 
 from optimus.cli.showing import Format, Printer, console, dump
-from optimus.drivers.sim.report import as_json, print_study
-from optimus.drivers.sim.report.cells import Cell, Column, Table, Tone
-from optimus.drivers.sim.report.numbers import signed_percent, unit_for
+from optimus.cli.simulate_files import at_loads
+from optimus.drivers.sim.report import as_json, by_load, print_study
 from optimus.drivers.sim.report.terminal import print_table
 from optimus.drivers.sim.sweeping import Run, Scene, Told, Watcher
 from optimus.drivers.sim.traces.trace import TraceProblem, Verdict
@@ -35,9 +34,10 @@ def show(printer: Printer, told: Sequence[Told], *, wide: bool, quiet: bool) -> 
         if not quiet:
             for note in one.notes:
                 printer.paragraph(note, "yellow")
-    if len(told) > 1:
+    loads = at_loads(told)
+    if len(loads) > 1:
         printer.line()
-        print_table(printer.console, by_load(told))
+        print_table(printer.console, by_load(loads))
 
 
 def dump_study(told: Told, output: Format) -> None:
@@ -77,33 +77,6 @@ def _places(found: Sequence[TraceProblem]) -> str:
         return found[0].file
     more = "…" if len(lines) > MOST_LINES else ""
     return f"{found[0].file}:{','.join(lines[:MOST_LINES])}{more}"
-
-
-# -- loads ----------------------------------------------------------------------------------------------------------
-
-
-def by_load(told: Sequence[Told]) -> Table:
-    """Average completion time by load, and its change against the reference."""
-    known = [one for one in told if one.study is not None]
-    names = list(dict.fromkeys(m.scheduler for one in known if one.study for m in one.study.mean))
-    unit = unit_for(m.jct_ms.average for one in known if one.study for m in one.study.mean)
-    columns = [Column("load")]
-    for number, name in enumerate(names):
-        columns += [Column(name, unit.name), *([Column("change")] * bool(number))]
-    rows = []
-    for one in known:
-        assert one.study is not None
-        found = {m.scheduler: m.jct_ms.average for m in one.study.mean}
-        changes = {c.other: c.jct_ms.relative for c in one.study.comparisons}
-        cells = [Cell(f"{one.load:g}", Tone.STRONG)]
-        for number, name in enumerate(names):
-            cells.append(Cell(unit.show(found.get(name))))
-            if number:
-                change = changes.get(name)
-                tone = Tone.PLAIN if not change else Tone.GOOD if change < 0 else Tone.BAD
-                cells.append(Cell(signed_percent(change), tone))
-        rows.append(tuple(cells))
-    return Table(title="Average completion time by load", columns=tuple(columns), rows=tuple(rows))
 
 
 # -- progress -------------------------------------------------------------------------------------------------------

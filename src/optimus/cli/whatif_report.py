@@ -1,4 +1,4 @@
-"""A what-if in a terminal: both worlds in columns, queue by queue, and who starts sooner or later."""
+"""A what-if in a terminal: both worlds in columns, queue by queue, and who pays and who gains."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from rich.text import Text
 
 from optimus.cli.forecast_report import about
 from optimus.cli.showing import Printer
-from optimus.drivers.sim.whatif.effects import Effect, StartTold, WorldTold
+from optimus.drivers.sim.whatif.effects import Effect, numbers_of
+from optimus.drivers.sim.whatif.moves import MoveTold, Range
 from optimus.drivers.sim.wording import count, short
 
 VERSION = 1
 SHOWN = 5
-"""Of those that start sooner, and of those that start later."""
+"""Of those who pay, and of those who gain."""
+OF_FUTURES = "10 to 90 % of futures"
 GOOD, BAD = "green", "red"
 
 
@@ -50,7 +52,7 @@ def report(printer: Printer, told: WhatIfTold, *, wide: bool, quiet: bool) -> No
     printer.line()
     _queues(printer, effect)
     printer.line()
-    _starts(printer, told, wide=wide)
+    _moves(printer, told, wide=wide)
 
 
 # -- both worlds --------------------------------------------------------------------------------------------------
@@ -58,38 +60,39 @@ def report(printer: Printer, told: WhatIfTold, *, wide: bool, quiet: bool) -> No
 
 def _worlds(printer: Printer, effect: Effect) -> None:
     one, two = effect.today, effect.changed
-    rows: list[tuple[str | Text, ...]] = [
-        _row("waiting, average", one.wait_ms.average, two.wait_ms.average, _time, less=True),
-        _row("waiting, P90", one.wait_ms.p90, two.wait_ms.p90, _time, less=True),
-        _row("waiting, longest", one.longest_wait_ms, two.longest_wait_ms, _time, less=True),
-        _row("completion, average", one.jct_ms.average, two.jct_ms.average, _time, less=True),
-        _row("finished", one.finished, two.finished, _number, less=False),
-        _row("not finished", one.unfinished, two.unfinished, _number, less=True),
-        _row("cannot start", one.rejected, two.rejected, _number, less=True),
-        _row("GPUs", float(one.gpus), float(two.gpus), _number),
-        _row("GPUs in use", one.allocated, two.allocated, _part, less=False),
-        _row("GPU-hours used", one.gpu_hours, two.gpu_hours, _number),
-        _row("GPU-hours lost", one.lost_gpu_hours, two.lost_gpu_hours, _number, less=True),
-        _row("preemptions", one.preemptions, two.preemptions, _number, less=True),
-        *_costs(one, two),
+    rows = [
+        _row(effect, "waiting, average", "waitMs.average", _time, less=True),
+        _row(effect, "waiting, P90", "waitMs.p90", _time, less=True),
+        _row(effect, "waiting, longest", "longestWaitMs", _time, less=True),
+        _row(effect, "completion, average", "jctMs.average", _time, less=True),
+        _row(effect, "finished", "finished", _number, less=False),
+        _row(effect, "not finished", "unfinished", _number, less=True),
+        _row(effect, "cannot start", "rejected", _number, less=True),
+        _row(effect, "GPUs", "gpus", _number),
+        _row(effect, "GPUs in use", "allocated", _part, less=False),
+        _row(effect, "GPU-hours used", "gpuHours", _number),
+        _row(effect, "GPU-hours lost", "lostGpuHours", _number, less=True),
+        _row(effect, "preemptions", "preemptions", _number, less=True),
+        *_costs(effect),
     ]
     shown = [
         row for row in rows if not (row[0] in ("not finished", "cannot start", "GPU-hours lost") and _is_nothing(row))
     ]
     policies = (one.policy, two.policy) if one.policy != two.policy else ("", "")
-    header = ("", f"today {policies[0]}".strip(), f"changed {policies[1]}".strip(), "difference")
-    printer.columns(shown, header=header, right=(1, 2, 3))
+    header = ["", f"today {policies[0]}".strip(), f"changed {policies[1]}".strip(), "difference", OF_FUTURES]
+    width = 5 if effect.samples > 1 else 4
+    printer.columns([row[:width] for row in shown], header=header[:width], right=(1, 2, 3, 4))
     if one.cost is not None:
         printer.paragraph(f"Costs are of {about(effect.compared_ms)}, the longer of both.", "dim")
 
 
-def _costs(one: WorldTold, two: WorldTold) -> list[tuple[str | Text, ...]]:
-    if one.cost is None or two.cost is None:
+def _costs(effect: Effect) -> list[tuple[str | Text, ...]]:
+    if effect.today.cost is None or effect.changed.cost is None:
         return []
     return [
-        _row("cost of the cluster", one.cost.cluster, two.cost.cluster, _money, less=True),
-        _row("  of it idle", one.cost.idle, two.cost.idle, _money, less=True),
-        _row("  per finished job", one.cost.per_finished_job, two.cost.per_finished_job, _money, less=True),
+        _row(effect, "cost of the cluster", "cost.cluster", _money, less=True),
+        _row(effect, "  of it idle", "cost.idle", _money, less=True),
+        _row(effect, "  per finished job", "cost.perFinishedJob", _money, less=True),
     ]
 
 
@@ -98,21 +101,30 @@ def _is_nothing(row: tuple[str | Text, ...]) -> bool:
 
 
 def _row(
-    name: str,
-    today: float | None,
-    changed: float | None,
-    show: Callable[[float], str],
-    less: bool | None = None,
+    effect: Effect, name: str, path: str, show: Callable[[float], str], *, less: bool | None = None
 ) -> tuple[str | Text, ...]:
     """`less`: whether less is better; None: neither is."""
+    today, changed = (numbers_of(world).get(path) for world in (effect.today, effect.changed))
     cells = [show(value) if value is not None else "–" for value in (today, changed)]
+    spread = _spread(effect.differences.get(path), show)
     if today is None or changed is None or cells[0] == cells[1]:
-        return name, *cells, ""
+        return name, *cells, "", spread
     gained = None if less is None else (changed < today) == less
     style = "" if gained is None else GOOD if gained else BAD
     sign = "−" if changed < today else "+"
     percent = f" ({sign}{abs(changed / today - 1):.0%})" if today and show is not _part else ""
-    return name, *cells, Text(f"{sign}{show(abs(changed - today))}{percent}", style=style)
+    return name, *cells, Text(f"{sign}{show(abs(changed - today))}{percent}", style=style), spread
+
+
+def _spread(found: Range | None, show: Callable[[float], str]) -> Text:
+    """Nothing where the futures agree."""
+    low, high = (_signed(found.low, show), _signed(found.high, show)) if found else ("", "")
+    return Text() if low == high else Text(f"{low} to {high}", style="dim")
+
+
+def _signed(value: float, show: Callable[[float], str]) -> str:
+    shown = show(abs(value))
+    return shown if shown == show(0) else f"{'−' if value < 0 else '+'}{shown}"
 
 
 def _time(ms: float) -> str:
@@ -131,7 +143,7 @@ def _money(value: float) -> str:
     return f"{value:,.2f}"
 
 
-# -- queues and starts --------------------------------------------------------------------------------------------
+# -- queues and workloads -----------------------------------------------------------------------------------------
 
 
 def _queues(printer: Printer, effect: Effect) -> None:
@@ -154,37 +166,52 @@ def _queues(printer: Printer, effect: Effect) -> None:
     printer.columns(rows, header=header, right=(1, 2, 3, 4, 5, 6))
 
 
-def _pair(today: float | None, changed: float | None, show: Callable[[float], str]) -> str:
-    one, two = (show(value) if value is not None else "–" for value in (today, changed))
+def _pair(today: float | None, changed: float | None, show: Callable[[float], str], never: str = "–") -> str:
+    one, two = (show(value) if value is not None else never for value in (today, changed))
     return one if one == two else f"{one} → {two}"
 
 
-def _starts(printer: Printer, told: WhatIfTold, *, wide: bool) -> None:
+def _moves(printer: Printer, told: WhatIfTold, *, wide: bool) -> None:
+    """Who pays comes first: averages do not show them."""
     effect = told.effect
-    if not effect.starts:
-        printer.line("Everybody starts when they would have started.", "dim")
-        return
-    printer.line(f"{effect.sooner} start sooner, {effect.later} later, {effect.same} as before", "bold")
-    sooner = [one for one in effect.starts if _sooner(one)]
-    later = [one for one in effect.starts if not _sooner(one)]
-    shown = (*sooner, *later) if wide else (*sooner[:SHOWN], *later[:SHOWN])
-    rows = [(short(one.workload), _start(one.today_ms), _start(one.changed_ms), _difference(one)) for one in shown]
+    pays, gains = f"{effect.pay} pay{'s' * (effect.pay == 1)}", f"{effect.gain} gain{'s' * (effect.gain == 1)}"
+    printer.line(f"{pays}, {gains}, {effect.neither} as before", "bold")
+    groups = (
+        ("Pays: starts or ends later, or is stopped more often", BAD, [one for one in effect.moved if one.pays]),
+        ("Gains: starts or ends sooner, or is stopped less often", GOOD, [one for one in effect.moved if one.gains]),
+    )
     since = "from now" if told.horizon_ms else "from submission"
-    printer.columns(rows, header=("workload", f"starts {since}", "changed", "difference"), right=(1, 2, 3), indent=2)
-    if len(shown) < len(effect.starts):
-        printer.paragraph(f"{len(effect.starts) - len(shown)} more; -o wide shows all", "dim", indent=2)
+    header = ("workload", "queue", f"starts {since}", f"ends {since}", "difference", OF_FUTURES, "stopped")
+    for title, style, found in groups:
+        if not found:
+            continue
+        printer.line()
+        printer.line(title, style)
+        shown = found if wide else found[:SHOWN]
+        rows = [_move(one, style) for one in shown]
+        keep = [i for i in range(len(header)) if header[i] != OF_FUTURES or effect.samples > 1]
+        printer.columns(
+            [[row[i] for i in keep] for row in rows], header=[header[i] for i in keep], right=range(2, 7), indent=2
+        )
+        if len(shown) < len(found):
+            printer.paragraph(f"{len(found) - len(shown)} more; -o wide shows all", "dim", indent=2)
 
 
-def _sooner(one: StartTold) -> bool:
-    return one.changed_ms is not None if one.difference_ms is None else one.difference_ms < 0
+def _move(one: MoveTold, style: str) -> tuple[str | Text, ...]:
+    moved = one.end.difference_ms
+    later = (
+        Text(_signed(moved.mean, _time), style=style) if moved and _signed(moved.mean, _time) != _time(0) else Text()
+    )
+    return (
+        short(one.workload),
+        one.queue,
+        _pair(one.start.today_ms, one.start.changed_ms, _moment, "does not start"),
+        _pair(one.end.today_ms, one.end.changed_ms, _time, "does not end"),
+        later,
+        _spread(moved, _time),
+        _pair(one.preemptions_today, one.preemptions_changed, _number),
+    )
 
 
-def _start(ms: int | None) -> str:
-    return "does not start" if ms is None else "at once" if ms == 0 else about(ms)
-
-
-def _difference(one: StartTold) -> Text:
-    style = GOOD if _sooner(one) else BAD
-    if one.difference_ms is None:
-        return Text("starts" if _sooner(one) else "does not start", style=style)
-    return Text(f"{'−' if one.difference_ms < 0 else '+'}{about(abs(one.difference_ms))}", style=style)
+def _moment(ms: float) -> str:
+    return "at once" if ms == 0 else _time(ms)

@@ -54,6 +54,7 @@ def test_winners_and_losers_are_counted_by_size_and_queue() -> None:
     assert column(table, "jobs") == ["all", "1 GPU", "2–8 GPUs", "speech", "vision"]
     assert column(table, "sooner") == ["2", "1", "1", "2", "0"]
     assert column(table, "later") == ["1", "0", "1", "0", "1"]
+    assert column(table, "mean change") == ["−16.7 min", "−30 min", "−10 min", "−45 min", "+40 min"]
 
 
 def test_a_claim_says_what_it_lacks() -> None:
@@ -69,6 +70,30 @@ def test_several_traces_are_averaged_and_told_one_by_one() -> None:
     each = overview.by_trace(told)
     assert column(each, "trace") == ["calm", "busy"]
     assert column(each, "change") == ["−26.3 %", "±0.0 %"]
+
+
+def test_waiting_has_an_interval_also_where_most_wait_for_nothing() -> None:
+    """Of three jobs one waits; every 27th draw takes only the two that do not."""
+    ours: dict[str, list[tuple[float, float]]] = {"first": [(0, 60)], "second": [(60, 90)], "third": [(30, 40)]}
+    theirs: dict[str, list[tuple[float, float]]] = {"first": [(0, 60)], "second": [(90, 120)], "third": [(30, 40)]}
+    told = study([[measured("a", JOBS, ours), measured("b", JOBS, theirs)]], FOUR_GPUS, Provenance(trace="x"))
+    change = told.comparisons[0].wait_ms
+    assert change.relative == 0.5 and change.low is not None and change.high is not None
+    assert (change.relative_low, change.relative_high) == (0.0, 1.5), "as part of the 20 minutes of all"
+    assert overview.completion(told).rows[1][9].text == "+0.0 to +150.0 %"
+
+
+def test_where_the_reference_waits_for_nothing_the_interval_is_a_time() -> None:
+    at_once: dict[str, list[tuple[float, float]]] = {"first": [(0, 60)], "second": [(0, 30)], "third": [(30, 40)]}
+    told = study([[measured("a", JOBS, at_once), measured("b", JOBS, IN_ORDER)]], FOUR_GPUS, Provenance(trace="x"))
+    change, shown = overview.completion(told).rows[1][8:10]
+    assert (change.text, shown.text) == ("+30 min", "0 s to +60 min")
+
+
+def test_waiting_of_each_queue_has_a_unit_that_suits_it() -> None:
+    long: dict[str, list[tuple[float, float]]] = {"first": [(0, 60)], "second": [(600, 630)], "third": [(30, 40)]}
+    told = study([[measured("a", JOBS, long)]], FOUR_GPUS, Provenance(trace="x"))
+    assert column(overview.by_queue(told), "waiting") == ["5 h", "0 s"]
 
 
 def test_into_a_pipe_one_line_stays_one_line() -> None:

@@ -42,8 +42,8 @@ class Difference(Struct, frozen=True, kw_only=True, rename="camel"):
     low: float | None = None
     high: float | None = None
     relative: float | None = None
-    """The mean as part of the reference's average: -0.2 is a fifth less. None where that is 0; the interval also where
-    a draw had nothing but zeros."""
+    """The mean as part of the reference's average: -0.2 is a fifth less. None where that is 0. In the interval every
+    draw is taken as part of its own average; where a draw has nothing but zeros, all are taken as part of the whole."""
     relative_low: float | None = None
     relative_high: float | None = None
     pairs: int
@@ -83,9 +83,8 @@ def _difference(whole: Floats, drawn: Floats, pairs: int, traces: int, over: Ove
     changes = drawn[:, 1] - drawn[:, 0]
     numbers = [whole[1] - whole[0], *np.percentile(changes, _PERCENT)]
     if whole[0] > 0:
-        numbers.append((whole[1] - whole[0]) / whole[0])
-    if (drawn[:, 0] > 0).all():
-        numbers += np.percentile(changes / drawn[:, 0], _PERCENT).tolist()
+        base = drawn[:, 0] if (drawn[:, 0] > 0).all() else whole[0]
+        numbers += [(whole[1] - whole[0]) / whole[0], *np.percentile(changes / base, _PERCENT)]
     told = {name: tidy(number) for name, number in zip(_NUMBERS, numbers, strict=False)}
     return Difference(**told, pairs=pairs, traces=traces, over=over)
 

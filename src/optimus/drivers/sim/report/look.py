@@ -47,6 +47,11 @@ figcaption,.note{font-size:13px;line-height:1.45;margin:2px 0 8px;max-width:78ch
 nav{position:sticky;top:0;z-index:2;background:color-mix(in srgb,var(--paper) 92%,transparent);
 backdrop-filter:blur(6px);border-bottom:1px solid var(--rule);margin-top:20px}
 nav div{max-width:1168px;margin:0 auto;padding:8px 24px;display:flex;gap:6px 10px;flex-wrap:wrap;align-items:center}
+nav .tabs{padding:8px 24px 0;gap:2px 18px;font-size:14px}
+a.tab{color:var(--soft);text-decoration:none;padding:2px 0 4px;border-bottom:2px solid transparent}
+a.tab:hover{color:var(--ink)}
+a.tab[aria-current]{color:var(--ink);font-weight:600;border-bottom-color:var(--ink)}
+nav+main>.scroll:first-child{margin-top:26px}
 nav .hint{color:var(--faint);font-size:12.5px;margin-left:auto}
 button.chip{font:inherit;font-size:13.5px;font-weight:560;color:var(--ink);background:none;border:1px solid var(--rule);
 border-radius:99px;padding:2px 12px 2px 9px;cursor:pointer;display:inline-flex;gap:7px;align-items:center}
@@ -92,6 +97,8 @@ svg .rule{stroke:var(--soft);stroke-width:1;stroke-dasharray:3 3;fill:none}
 svg .shade{fill:var(--bad);opacity:.06}
 svg .line{fill:none;stroke:currentColor;stroke-width:1.8;stroke-linejoin:round}
 svg .band{fill:currentColor;stroke:var(--paper);stroke-width:.5}
+svg .run{fill:currentColor}svg .run:hover{opacity:.7}
+svg .lane{fill:none;stroke:currentColor}
 svg .range{stroke:currentColor;stroke-width:2.5;opacity:.45;stroke-linecap:round}
 svg .dot{fill:currentColor}
 svg .hollow{fill:var(--paper);stroke:currentColor;stroke-width:1.6}

@@ -33,10 +33,17 @@ def duration(ms: float | None) -> str:
     """Alone in a sentence: `41 min`, `2.4 h`."""
     if ms is None:
         return NONE
+    if ms == 0:
+        return "0 s"
     if abs(ms) < 1_000:
         return f"{grouped(ms)} ms"
     unit = unit_for([ms])
     return f"{grouped(ms / unit.ms)} {unit.name}"
+
+
+def signed_duration(ms: float | None) -> str:
+    """Of a change: `+41 min`, `−2.4 h`."""
+    return f"+{duration(ms)}" if ms is not None and ms > 0 else duration(ms)
 
 
 def grouped(value: float | None) -> str:

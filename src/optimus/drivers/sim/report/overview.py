@@ -25,6 +25,7 @@ from optimus.drivers.sim.report.numbers import (
     grouped,
     interval,
     percent,
+    signed_duration,
     signed_percent,
     unit_for,
 )
@@ -40,6 +41,9 @@ def tables(study: Study) -> Iterator[Table]:
     yield by_size(study)
     if len(study.mean[0].queues) > 1:
         yield by_queue(study)
+    fragments = fragmentation(study)
+    if fragments is not None:
+        yield fragments
     if len(study.each) > 1:
         yield by_trace(study)
 
@@ -55,11 +59,11 @@ def completion(study: Study) -> Table:
             (
                 Cell(m.scheduler, Tone.STRONG),
                 *(Cell(jct.show(x)) for x in (m.jct_ms.average, m.jct_ms.median, m.jct_ms.p90, m.jct_ms.p99)),
-                *_changes(change.jct_ms if change else None),
+                *change_cells(change.jct_ms if change else None),
                 Cell(wait.show(m.wait_ms.average)),
-                *_changes(change.wait_ms if change else None),
+                *change_cells(change.wait_ms if change else None),
                 Cell(fixed(m.slowdown.average, 2)),
-                _left_over(m),
+                left_over(m),
             )
         )
     return Table(
@@ -84,14 +88,17 @@ def completion(study: Study) -> Table:
     )
 
 
-def _changes(change: Difference | None) -> tuple[Cell, Cell]:
+def change_cells(change: Difference | None) -> tuple[Cell, Cell]:
     if change is None:
         return Cell("reference", Tone.FAINT), Cell("", Tone.FAINT)
+    if change.relative is None:  # the reference has none of it, so there is no part of it
+        shown = NONE if change.low is None else f"{signed_duration(change.low)} to {signed_duration(change.high)}"
+        return Cell(signed_duration(change.mean), _TONES[change.verdict]), Cell(shown, Tone.FAINT)
     shown = interval(change.relative_low, change.relative_high)
     return Cell(signed_percent(change.relative), _TONES[change.verdict]), Cell(shown, Tone.FAINT)
 
 
-def _left_over(m: Metrics) -> Cell:
+def left_over(m: Metrics) -> Cell:
     if not m.rejected and not m.unfinished:
         return Cell("0", Tone.FAINT)
     parts = [f"{count(m.rejected)} refused"] * bool(m.rejected) + [f"{count(m.unfinished)} open"] * bool(m.unfinished)
@@ -236,7 +243,6 @@ def _ratios(spread: Spread) -> tuple[Cell, ...]:
 def by_queue(study: Study) -> Table:
     told = study.mean
     jct = unit_for(q.jct_ms.average for m in told for q in m.queues)
-    wait = unit_for(q.wait_ms.average for m in told for q in m.queues)
     rows = []
     for number in range(len(told[0].queues)):
         for i, m in enumerate(told):
@@ -251,7 +257,7 @@ def by_queue(study: Study) -> Table:
                     Cell(percent(q.due_share), Tone.FAINT),
                     Cell(jct.show(q.jct_ms.average)),
                     Cell(jct.show(q.jct_ms.p99)),
-                    Cell(wait.show(q.wait_ms.average)),
+                    Cell(duration(q.wait_ms.average)),
                 )
             )
     return Table(
@@ -265,7 +271,7 @@ def by_queue(study: Study) -> Table:
             Column("due", about="what a fair division by need would have given it, at every moment"),
             Column("JCT", jct.name),
             Column("p99", jct.name),
-            Column("waiting", wait.name),
+            Column("waiting", about="one queue may wait for days and another not at all, so each has its own unit"),
         ),
         rows=tuple(rows),
         marks=tuple(range(len(told))) * len(told[0].queues),
@@ -291,12 +297,40 @@ def by_trace(study: Study) -> Table:
     return Table(title="Average completion time of each trace", columns=tuple(columns), rows=tuple(rows))
 
 
+def fragmentation(study: Study) -> Table | None:
+    """None where nobody watched."""
+    told = [(i, m.scheduler, m.fragmentation) for i, m in enumerate(study.mean) if m.fragmentation]
+    if not told:
+        return None
+    rows = tuple(
+        (
+            Cell(name, Tone.STRONG),
+            Cell(percent(seen.of_idle)),
+            Cell(percent(seen.of_all)),
+            Cell(grouped(seen.largest_gpus)),
+        )
+        for _, name, seen in told
+    )
+    return Table(
+        title="Fragmentation",
+        columns=(
+            Column("scheduler", right=False),
+            Column("of what is idle", about="free GPUs that the typical job cannot use because they are scattered"),
+            Column("of all GPUs"),
+            Column(
+                "could start", "GPUs", about="the largest job of the trace that could start at once, average over time"
+            ),
+        ),
+        rows=rows,
+        marks=tuple(i for i, _, _ in told),
+    )
+
+
 # -- comparisons ----------------------------------------------------------------------------------------------------
 
 
 def balances(comparison: Comparison) -> Table:
     groups = (comparison.all_jobs, *comparison.by_size, *comparison.by_queue)
-    unit = unit_for(b.mean_ms for b in groups)
     names = ["all", *(sized(b.name) for b in comparison.by_size), *(b.name for b in comparison.by_queue)]
     rows = tuple(
         (
@@ -304,7 +338,7 @@ def balances(comparison: Comparison) -> Table:
             Cell(count(b.won)),
             Cell(count(b.lost)),
             Cell(count(b.even), Tone.FAINT),
-            Cell(unit.show(b.mean_ms)),
+            Cell(signed_duration(b.mean_ms)),
             Cell(signed_percent(b.relative)),
         )
         for name, b in zip(names, groups, strict=True)
@@ -316,7 +350,7 @@ def balances(comparison: Comparison) -> Table:
             Column("sooner"),
             Column("later"),
             Column("even", about="less than a second or one percent apart"),
-            Column("mean change", unit.name),
+            Column("mean change"),
             Column("of JCT"),
         ),
         rows=rows,
@@ -369,7 +403,5 @@ def standard(comparison: Comparison) -> tuple[tuple[bool, str], ...]:
 def interval_of(change: Difference) -> str:
     """In percent of the reference, or in time where the reference has none."""
     if change.relative is None:
-        return f"{duration(change.mean)} ({duration(change.low)} to {duration(change.high)})"
-    if change.relative_low is None:
-        return signed_percent(change.relative)
+        return f"{signed_duration(change.mean)} ({signed_duration(change.low)} to {signed_duration(change.high)})"
     return f"{signed_percent(change.relative)} ({interval(change.relative_low, change.relative_high)})"

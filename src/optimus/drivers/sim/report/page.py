@@ -7,7 +7,9 @@ Must not: fetch anything, read a clock, or depend on a library in the browser. T
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
+from typing import NamedTuple
 
 from optimus.drivers.sim.measuring.study import Study
 from optimus.drivers.sim.report import overview, sections, versus
@@ -37,14 +39,36 @@ _WORDS = (
 )
 
 
+class Tab(NamedTuple):
+    """A report on a page with several."""
+
+    title: str
+    at: str
+    """Its address on the page."""
+
+
 def page(study: Study) -> str:
     """The whole HTML file."""
-    trace = escape(study.provenance.trace)
-    parts = [
-        f"<h1>{trace}</h1>",
-        f'<p class="scene">{escape(scene(study))}</p>',
-    ]
-    body = [
+    return document(study.provenance.trace, study.optimus, report(study))
+
+
+def document(title: str, version: str, *reports: str) -> str:
+    """One file around one report or several."""
+    told = escape(title)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'<title>{told} · Optimus simulation</title><link rel="icon" href="{_ICON}"><style>{STYLE}</style></head>'
+        f"<body>{''.join(reports)}<footer>Optimus {escape(version)} · {told}</footer>"
+        f'<div id="tip"></div><script>{SCRIPT}</script></body></html>\n'
+    )
+
+
+def report(study: Study, *, tabs: Sequence[Tab] = (), at: str = "") -> str:
+    return titled_report(
+        study.provenance.trace,
+        scene(study),
+        [m.name for m in study.measured],
         versus.claims(study),
         html_table(overview.completion(study)),
         versus.forest(study),
@@ -59,14 +83,19 @@ def page(study: Study) -> str:
         sections.fragmentation(study),
         versus.winners_and_losers(study),
         provenance(study),
-    ]
+        tabs=tabs,
+        at=at,
+    )
+
+
+def titled_report(
+    title: str, told: str, schedulers: Sequence[str], *body: str, tabs: Sequence[Tab] = (), at: str = ""
+) -> str:
+    """A title, what it is about, the schedulers that can be hidden, and the rest."""
+    address = f' id="{escape(at)}"' if at else ""
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f'<title>{trace} · Optimus simulation</title><link rel="icon" href="{_ICON}"><style>{STYLE}</style></head>'
-        f'<body><header class="top">{"".join(parts)}</header>{_chips(study)}<main>{"".join(body)}</main>'
-        f"<footer>Optimus {escape(study.optimus)} · {trace}</footer>"
-        f'<div id="tip"></div><script>{SCRIPT}</script></body></html>\n'
+        f'<div class="report"{address}><header class="top"><h1>{escape(title)}</h1>'
+        f'<p class="scene">{escape(told)}</p></header>{_bar(schedulers, tabs, at)}<main>{"".join(body)}</main></div>'
     )
 
 
@@ -83,13 +112,18 @@ def scene(study: Study) -> str:
     return " · ".join(parts)
 
 
-def _chips(study: Study) -> str:
+def _bar(schedulers: Sequence[str], tabs: Sequence[Tab], at: str) -> str:
+    turns = "".join(
+        f'<a class="tab" href="#{escape(tab.at)}"{" aria-current=page" if tab.at == at else ""}>{escape(tab.title)}</a>'
+        for tab in tabs
+    )
     chips = "".join(
         f'<button class="chip" aria-pressed="true" data-mark="{scheduler_mark(i)[1:]}">'
-        f'<span class="swatch {scheduler_mark(i)}"><i></i></span>{escape(m.name)}</button>'
-        for i, m in enumerate(study.measured)
+        f'<span class="swatch {scheduler_mark(i)}"><i></i></span>{escape(name)}</button>'
+        for i, name in enumerate(schedulers)
     )
-    return f'<nav><div>{chips}<span class="hint">click to hide, point at a chart to read it</span></div></nav>'
+    row = f'<div class="tabs">{turns}</div>' if turns else ""
+    return f'<nav>{row}<div>{chips}<span class="hint">click to hide, point at a chart to read it</span></div></nav>'
 
 
 def provenance(study: Study) -> str:
@@ -105,10 +139,13 @@ def provenance(study: Study) -> str:
         ("Decisions", escape(rhythm)),
         ("Outages", count(cluster.outages)),
         ("Neighbours", escape(cluster.neighbours or "do not disturb each other")),
+        *([("Assumptions", "<br>".join(escape(one) for one in from_.assumptions))] * bool(from_.assumptions)),
         ("Seeds", f"simulation {cluster.seed}, intervals {study.seed}"),
         *((f"Scheduler {name}", escape(about)) for name, about in from_.policies),
         ("Version", f"Optimus {escape(study.optimus)}, metrics {study.version}"),
     ]
+    pairs += [(f"File {name}", f"<code>SHA-256 {escape(digest)}</code>") for name, digest in from_.files]
+    pairs += [(f"Played {name}", f"<code>SHA-256 {escape(digest)}</code>") for name, digest in from_.played]
     pairs += [("Command", f"<code>{escape(from_.command)}</code>")] * bool(from_.command)
     pairs += [("Created", escape(from_.created))] * bool(from_.created)
     pairs += [("Note", escape(note)) for note in from_.notes]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from optimus.drivers.sim.report.svg import Frame, Scale, Ticks, drawing, line, tag, titled, words, x_axis
+from optimus.drivers.sim.report.numbers import grouped
+from optimus.drivers.sim.report.svg import Frame, Scale, Ticks, at, drawing, line, tag, titled, words, x_axis
 
 ROW = 20
 GROUP_GAP = 12
@@ -40,9 +41,11 @@ def dots(
     width: int = 540,
     zero: float | None = None,
     title: str = "",
+    show: Callable[[float], str] = grouped,
 ) -> str:
+    """What lies beyond the scale is an arrow at its end, with its number as `show` writes it."""
     groups = list(dict.fromkeys(row.group for row in rows))
-    grouped = len(groups) > 1 or bool(groups and groups[0])
+    in_groups = len(groups) > 1 or bool(groups and groups[0])
     height = len(rows) * ROW + max(len(groups) - 1, 0) * GROUP_GAP + 16 + 38
     frame = Frame(width=width, height=height, left=left, right=right, top=10, bottom=38)
     x = frame.x(*scale, log=log)
@@ -54,31 +57,40 @@ def dots(
     for row in rows:
         if before is not None and row.group != before:
             y += GROUP_GAP
-        if row.group != before and grouped:
+        if row.group != before and in_groups:
             parts.append(words(0, y + 4, row.group, "group"))
         before = row.group
-        parts.append(_dot(frame, x, y, row, grouped=grouped))
+        parts.append(_dot(frame, x, y, row, show, in_groups=in_groups))
         y += ROW
     parts.append(x_axis(frame, x, ticks_of, title))
     return drawing(frame, label, *parts)
 
 
-def _dot(frame: Frame, x: Scale, y: float, row: Dot, *, grouped: bool) -> str:
+def _dot(frame: Frame, x: Scale, y: float, row: Dot, show: Callable[[float], str], *, in_groups: bool) -> str:
     parts = []
     if row.name:
-        anchor, at = ("end", frame.left - 10) if grouped else ("start", 0)
-        parts.append(words(at, y + 4, row.name, "tick", anchor))
-    if row.low is not None and row.high is not None:
-        parts.append(line(x(row.low), y, x(row.high), y, "range"))
+        anchor, where = ("end", frame.left - 10) if in_groups else ("start", 0)
+        parts.append(words(where, y + 4, row.name, "tick", anchor))
+    beyond = row.value is not None and not x.low <= row.value <= x.high
+    if row.low is not None and row.high is not None and not beyond:
+        parts.append(line(x(max(row.low, x.low)), y, x(min(row.high, x.high)), y, "range"))
     if row.other is not None and row.value is not None:
         parts.append(line(x(row.other), y, x(row.value), y, "range"))
         parts.append(tag("circle", cx=x(row.other), cy=y, r=4, class_="hollow"))
-    if row.value is not None:
+    if row.value is not None and beyond:
+        parts.append(_arrow(x, y, show(row.value), right=row.value > x.high))
+    elif row.value is not None:
         parts.append(tag("circle", cx=x(row.value), cy=y, r=4.5, class_="dot"))
     if row.text:
         parts.append(words(frame.width, y + 4, row.text, "value", "end"))
     hit = titled("rect", row.tip, x=0, y=y - ROW / 2, width=frame.width, height=ROW, class_="hit") if row.tip else ""
     return tag("g", *parts, hit, class_=row.mark)
+
+
+def _arrow(x: Scale, y: float, text: str, *, right: bool) -> str:
+    tip, back, anchor = (x.end, x.end - 9, "end") if right else (x.start, x.start + 9, "start")
+    head = tag("path", d=f"M{at(tip)},{at(y)}L{at(back)},{at(y - 5)}V{at(y + 5)}Z", class_="dot")
+    return head + words(back + (-5 if right else 5), y + 4, text, "name", anchor)
 
 
 class Split(Struct, frozen=True, kw_only=True):

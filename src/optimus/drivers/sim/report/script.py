@@ -1,4 +1,6 @@
-"""What the page does by itself: numbers under the pointer, and schedulers that can be hidden."""
+"""What the page does by itself: numbers under the pointer, schedulers that can be hidden, and one report at a time.
+
+Without it everything is still there, one report below the other."""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ for (const svg of document.querySelectorAll('svg[data-chart]')) {
     tip.replaceChildren(); const head = document.createElement('b');
     head.textContent = show[d.k[0]](x); tip.append(head);
     for (const s of d.s[0] && d.s[0].m[0] === 'q' ? [...d.s].reverse() : d.s) {
-      if (document.body.classList.contains('hide' + s.m.slice(1)) && s.m[0] === 's') continue;
+      if (s.m[0] === 's' && svg.closest('.report').classList.contains('hide' + s.m.slice(1))) continue;
       const [row, name, dot] = ['div', 'span', 'i'].map(kind => document.createElement(kind));
       dot.className = s.m; name.append(dot, s.n);
       row.append(name, show[d.k[1]](read(s.x || d.xs, s.y, x))); tip.append(row);
@@ -42,7 +44,15 @@ for (const svg of document.querySelectorAll('svg[data-chart]')) {
 }
 for (const chip of document.querySelectorAll('button.chip')) chip.addEventListener('click', () => {
   const on = chip.getAttribute('aria-pressed') === 'true';
-  chip.setAttribute('aria-pressed', String(!on)); document.body.classList.toggle('hide' + chip.dataset.mark, on);
+  chip.setAttribute('aria-pressed', String(!on));
+  chip.closest('.report').classList.toggle('hide' + chip.dataset.mark, on);
 });
+const reports = [...document.querySelectorAll('.report')];
+const turn = () => {
+  const shown = reports.find(one => '#' + one.id === decodeURIComponent(location.hash)) || reports[0];
+  for (const one of reports) one.hidden = one !== shown;
+  scrollTo(0, 0);
+};
+if (reports.length > 1) { addEventListener('hashchange', turn); turn(); }
 })();
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from msgspec import structs
 
 from optimus.drivers.sim.measuring.columns import SIZES, Floats, Ints
 from optimus.drivers.sim.measuring.metrics import Measured
@@ -18,6 +19,7 @@ from optimus.drivers.sim.measuring.timelines import bins, gpus, means, waiting, 
 from optimus.drivers.sim.report import overview
 from optimus.drivers.sim.report.gantt import MOST_JOBS, gantt
 from optimus.drivers.sim.report.html import figure, html_table, key, pair, scheduler_mark, section
+from optimus.drivers.sim.report.lanes import NAMED, jobs_by_queue
 from optimus.drivers.sim.report.lines import Axes, Series, bands, line_chart, rule, shade
 from optimus.drivers.sim.report.look import QUEUES
 from optimus.drivers.sim.report.numbers import count, duration, grouped, percent
@@ -161,19 +163,31 @@ def by_queue(study: Study) -> str:
     for i, (m, stack) in enumerate(zip(study.measured, stacks, strict=True)):
         drawn = bands(f"GPUs held by queue under {m.name}", axes, stack, over=rule(axes, whole) if full else "")
         figures.append(figure(m.name, "", drawn, scheduler_mark(i) + " panel"))
-    jobs = ""
-    if study.measured[0].metrics.jobs <= MOST_JOBS:
-        jobs = "<h3>Every job</h3>" + pair(
-            *(
-                figure(m.name, "", gantt(m, end_ms=int(edges[-1]), colours=marks), scheduler_mark(i) + " panel")
-                for i, m in enumerate(study.measured)
-            )
-        )
+    jobs = _every_job(study, marks, int(edges[-1]))
     names = [(name, mark) for name, mark in marks.items() if mark != f"q{QUEUES - 1}"]
     others = [("all other queues", f"q{QUEUES - 1}")] if len(names) < len(marks) else []
     about = "The dotted line is the whole cluster." if full else f"The whole cluster has {count(int(whole))}."
     legend = key([*names, *others])
     return section("Queues over time", "GPUs held, one band per queue. " + about, legend, *figures, jobs)
+
+
+def _every_job(study: Study, marks: dict[str, str], end_ms: int) -> str:
+    """A row for each while they are few, then packed into lanes."""
+    told = study.measured
+    panels = [f"{scheduler_mark(i)} panel" for i in range(len(told))]
+    if told[0].metrics.jobs <= MOST_JOBS:
+        drawn = [gantt(m, end_ms=end_ms, colours=marks) for m in told]
+        figures = [figure(m.name, "", one, panel) for m, one, panel in zip(told, drawn, panels, strict=True)]
+        return "<h3>Every job</h3>" + pair(*figures)
+    packed = jobs_by_queue(told, end_ms=end_ms, colours=marks, width=WIDE)
+    few = all(len(m.columns.pieces.job) <= NAMED for m in told)
+    which = "Point at one to see whose it is." if few else f"The {NAMED} largest say whose they are when pointed at."
+    about = f"One bar for each run of a job, under each other where they overlap. {which}"
+    figures = []
+    for m, (one, left_out), panel in zip(told, packed, panels, strict=True):
+        more = f"The {count(left_out)} smallest runs are not drawn." if left_out else ""
+        figures.append(figure(m.name, more, one, panel))
+    return f'<h3>Jobs by queue</h3><p class="note">{about}</p>' + "".join(figures)
 
 
 def queue_marks(study: Study) -> dict[str, str]:
@@ -343,15 +357,10 @@ def fragmentation(study: Study) -> str:
         y_ticks=round_ticks(max(most, 0.01), 4, lambda v: percent(v, 0 if most > 0.05 else 1)),
         y_kind="percent",
     )
-    said = [
-        f"{m.name}: {percent(m.metrics.fragmentation.of_idle)} of what is idle, "
-        f"{percent(m.metrics.fragmentation.of_all)} of all"
-        for _, m, _ in told
-        if m.metrics.fragmentation
-    ]
+    table = overview.fragmentation(study)
     return section(
         "Fragmentation",
-        "Free GPUs that the typical job cannot use because they are scattered, as part of the cluster. "
-        "On average " + "; ".join(said) + ".",
+        "Free GPUs that the typical job cannot use because they are scattered, as part of the cluster.",
         figure("Fragments", "Sampled at decisions.", line_chart("Fragments over time", axes, series)) if most else "",
+        html_table(structs.replace(table, title="")) if table else "",
     )

@@ -13,7 +13,7 @@ from html import escape
 
 from msgspec import Struct
 
-from optimus.drivers.sim.report.numbers import grouped
+from optimus.drivers.sim.report.numbers import grouped, signed_percent
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 _STEPS = (
@@ -164,6 +164,14 @@ def percent_ticks() -> Ticks:
     return [(part / 4, f"{part * 25} %") for part in range(5)]
 
 
+def change_ticks(low: float, high: float) -> Ticks:
+    """Of changes in percent, around 0."""
+    steps = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1, 2, 5, 10, 20, 50, 100)
+    step = next((s for s in steps if (high - low) / s <= 8), high - low)
+    first, last = math.ceil(low / step), math.floor(high / step)
+    return [(i * step, signed_percent(i * step, 0) if i else "0") for i in range(first, last + 1)]
+
+
 def time_ticks(length_ms: float, most: int = 8) -> Ticks:
     """Of a clock that starts at 0."""
     step = next((s for s in _STEPS if length_ms / s <= most), max(length_ms, 1))
@@ -173,7 +181,7 @@ def time_ticks(length_ms: float, most: int = 8) -> Ticks:
 
 def log_time_ticks(scale: Scale, least_px: float = 44) -> Ticks:
     times = _FINE_TIMES if scale.high / scale.low < 100 else _LOG_TIMES
-    return _apart(scale, [(t, clock(t)) for t in times if scale.low <= t <= scale.high], least_px)
+    return apart(scale, [(t, clock(t)) for t in times if scale.low <= t <= scale.high], least_px)
 
 
 def log_ticks(scale: Scale, least_px: float = 30, sign: str = "") -> Ticks:
@@ -182,10 +190,11 @@ def log_ticks(scale: Scale, least_px: float = 30, sign: str = "") -> Ticks:
     if math.log10(scale.high / scale.low) > 2.5:
         values = [10.0**p for p in powers]
     inside = [(v, f"{v:,g}{sign}") for v in values if scale.low * 0.999 <= v <= scale.high * 1.001]
-    return _apart(scale, inside, least_px)
+    return apart(scale, inside, least_px)
 
 
-def _apart(scale: Scale, ticks: Ticks, least_px: float) -> Ticks:
+def apart(scale: Scale, ticks: Ticks, least_px: float) -> Ticks:
+    """Without those whose words would touch."""
     kept: list[tuple[float, str]] = []
     for value, label in ticks:
         if not kept or abs(scale(value) - scale(kept[-1][0])) >= least_px:

@@ -15,10 +15,12 @@ from optimus.drivers.sim.report import overview
 from optimus.drivers.sim.report.html import figure, html_table, pair, scheduler_mark, section
 from optimus.drivers.sim.report.numbers import count, signed_percent
 from optimus.drivers.sim.report.rows import Dot, Split, dots, histogram, splits
-from optimus.drivers.sim.report.svg import Ticks
+from optimus.drivers.sim.report.svg import Ticks, change_ticks
 
 _RATIOS = tuple(2.0 ** ((k - 0.5) / 4) for k in range(-18, 20))
 _RATIO_TICKS: Ticks = tuple((2.0**k, f"{2**k}×" if k >= 0 else f"1/{2**-k}×") for k in range(-4, 5))
+MOST_CHANGE = 1.0
+"""Where the axis of changes ends at most; beyond it stands an arrow with the number."""
 _WORDS = {Verdict.LESS: "good", Verdict.MORE: "bad", Verdict.OPEN: "faint"}
 
 
@@ -28,7 +30,7 @@ def claims(study: Study) -> str:
         tone = _WORDS[c.jct_ms.verdict]
         checks = "".join(f"<li{'' if met else ' class=no'}>{escape(text)}</li>" for met, text in overview.standard(c))
         b = c.all_jobs
-        said = f"{count(b.won)} jobs sooner, {count(b.lost)} later, {count(b.even)} even"
+        said = f"{count(b.won)} job{'s' * (b.won != 1)} sooner, {count(b.lost)} later, {count(b.even)} even"
         cards.append(
             f'<div class="claim {scheduler_mark(i)}"><div><p class="vs">'
             f'<b class="{scheduler_mark(i)}">{escape(c.other)}</b> against {escape(c.reference)}</p>'
@@ -57,21 +59,28 @@ def forest(study: Study) -> str:
                     text=overview.interval_of(d),
                 )
             )
-    ends = [x for row in rows for x in (row.low, row.high, 0.0) if x is not None]
-    low, high = min(ends), max(ends)
-    pad = max((high - low) * 0.06, 0.005)
-    ticks = _percent_ticks(low - pad, high + pad)
+    low, high = _limits(rows)
     drawn = dots(
-        "Differences with intervals", rows, (low - pad, high + pad), ticks, left=230, right=200, width=1120, zero=0.0
+        "Differences with intervals",
+        rows,
+        (low, high),
+        change_ticks(low, high),
+        left=230,
+        right=240,
+        width=1120,
+        zero=0.0,
+        show=signed_percent,
     )
     reference = study.measured[0].name
     return figure("Change against " + reference, "With 95 % intervals. Left of the line is better.", drawn)
 
 
-def _percent_ticks(low: float, high: float) -> Ticks:
-    step = next(s for s in (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1, 2, 5, 10, 1e9) if (high - low) / s <= 8)
-    values = np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
-    return [(float(v), signed_percent(float(v), 0) if v else "0") for v in values]
+def _limits(rows: Sequence[Dot]) -> tuple[float, float]:
+    """Everything up to twice the reference, so that one large change does not press the others into a point."""
+    ends = [0.0, *(x for row in rows for x in (row.low, row.value, row.high) if x is not None)]
+    low, high = min(ends), min(max(ends), MOST_CHANGE)
+    pad = max((high - low) * 0.06, 0.005)
+    return low - pad, high + pad
 
 
 def winners_and_losers(study: Study) -> str:

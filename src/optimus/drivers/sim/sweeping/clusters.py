@@ -16,6 +16,7 @@ from msgspec import Struct
 from optimus.api.loading import load_files
 from optimus.drivers.sim.setup import uniform_nodes
 from optimus.drivers.sim.sweeping.complaints import Complaint, SweepError, misused, unusable
+from optimus.drivers.sim.sweeping.digests import text_digest
 from optimus.model.nodes import Node
 from optimus.model.pools import NodePool
 from optimus.model.queues import Queue
@@ -34,6 +35,8 @@ class Cluster(Struct, frozen=True, kw_only=True):
     """Empty: those of the trace."""
     settings: Settings = Settings()
     notes: tuple[str, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
+    """Name and digest of the file it came from."""
 
     @property
     def gpus(self) -> int:
@@ -91,4 +94,5 @@ def cluster_of_file(path: Path) -> Cluster:
         queues=world.queues,
         settings=world.settings,
         notes=tuple(notes),
+        files=((path.name, text_digest(path)),),
     )

@@ -10,7 +10,6 @@ What knows run times that nobody can know is marked in its name, so that no tabl
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -24,6 +23,7 @@ from optimus.drivers.sim.clockwork import Scheduler
 from optimus.drivers.sim.peers.registry import PEERS
 from optimus.drivers.sim.setup import Setup
 from optimus.drivers.sim.sweeping.complaints import Complaint, SweepError, misused
+from optimus.drivers.sim.sweeping.digests import text_digest
 from optimus.engine.engine import Engine
 from optimus.engine.policy_loading import PolicyError, check, load
 from optimus.model.units import format_duration_ms
@@ -48,6 +48,11 @@ class Contender(Struct, frozen=True, kw_only=True):
     """The rhythm it was published with; 0: it acts when something happens."""
     code: str = ""
     """What stands in its file, as a digest; another text is another contender."""
+
+    @property
+    def file(self) -> str:
+        """Its name; empty where it has none of its own."""
+        return Path(self.asked.rpartition(":")[0]).name if self.code else ""
 
 
 def contenders(names: Sequence[str], sigma: float | None = None) -> tuple[Contender, ...]:
@@ -82,8 +87,8 @@ def _contender(name: str, sigma: float | None) -> Contender:
         asked=name,
         label=_short(policy.name) + _knows(sigma),
         reference=name,
-        about=f"{policy.doc or 'a policy of Optimus'} Decided by the engine of Optimus.",
-        code=hashlib.sha256(path.read_bytes()).hexdigest() if path.suffix == ".py" and path.is_file() else "",
+        about=f"{policy.doc or 'A policy that says nothing of itself.'} Decided by the engine of Optimus.",
+        code=text_digest(path) if path.suffix == ".py" and path.is_file() else "",
     )
 
 

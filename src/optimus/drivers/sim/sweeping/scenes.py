@@ -16,7 +16,7 @@ from optimus.drivers.sim.setup import Setup
 from optimus.drivers.sim.sweeping.clusters import Cluster
 from optimus.drivers.sim.sweeping.complaints import Complaint, SweepError, misused, unusable
 from optimus.drivers.sim.sweeping.fitting import leave_out_too_large, missing_queues
-from optimus.drivers.sim.sweeping.sources import Source, digest, encoded, read
+from optimus.drivers.sim.sweeping.sources import Source, digest, encoded, files_of, read
 from optimus.drivers.sim.traces import shaping
 from optimus.drivers.sim.traces.trace import Trace, TraceError, setup_on
 
@@ -49,6 +49,8 @@ class Scene(Struct, frozen=True, kw_only=True):
     until_ms: int | None = None
     digest: str
     """Of everything above."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Names and digests of the files it came from."""
 
 
 def scenes(sources: Sequence[Source], wishes: Wishes) -> tuple[Scene, ...]:
@@ -83,6 +85,7 @@ def _demand_sense(sources: Sequence[Source], wishes: Wishes) -> None:
 
 def _of(source: Source, wishes: Wishes) -> Iterator[Scene]:
     listed: Trace | None = None
+    files = (*files_of(source), *(wishes.cluster.files if wishes.cluster else ()))
     for seed in wishes.seeds or (None,):
         if source.drawn or listed is None:
             listed = read(source, wishes.cluster, seed)
@@ -98,7 +101,7 @@ def _of(source: Source, wishes: Wishes) -> Iterator[Scene]:
             raise unusable(_nothing_left(source, fitting))
         mark = digest(listed)
         for load in wishes.loads or (None,):
-            yield _scene(fitting, setup, wishes, load, mark)
+            yield structs.replace(_scene(fitting, setup, wishes, load, mark), files=files)
 
 
 def _scene(trace: Trace, setup: Setup, wishes: Wishes, load: float | None, mark: str) -> Scene:

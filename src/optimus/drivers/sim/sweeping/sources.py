@@ -21,6 +21,7 @@ from msgspec import Struct, structs
 
 from optimus.drivers.sim.sweeping.clusters import Cluster
 from optimus.drivers.sim.sweeping.complaints import misused, unusable
+from optimus.drivers.sim.sweeping.digests import text_digest
 from optimus.drivers.sim.traces import formats, rows, synthetic
 from optimus.drivers.sim.traces.trace import Trace, TraceError
 
@@ -146,6 +147,13 @@ def digest(trace: Trace) -> str:
     """The same jobs have the same; so has a file that was copied, and not one that was changed."""
     kinds = sorted({type(job.work).__name__ for job in trace.jobs})
     return hashlib.sha256(encoded([kinds, trace.jobs, trace.queues, trace.setup])).hexdigest()
+
+
+def files_of(source: Source) -> tuple[tuple[str, str], ...]:
+    """The files that were named, and what stands in them; without folders, since a report travels and they do not."""
+    named = [source.path] if source.path else []
+    named += [Path(value) for value in source.options.values() if isinstance(value, str) and Path(value).exists()]
+    return tuple((path.name, text_digest(path)) for path in named)
 
 
 def encoded(value: object) -> bytes:

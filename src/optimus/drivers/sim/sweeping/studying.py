@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, structs
 
 from optimus.drivers.sim.measuring import Measured, Provenance, Study, ask, provenance_of, study
+from optimus.drivers.sim.measuring.assumptions import assumptions_of
 from optimus.drivers.sim.sweeping.contenders import Contender
 from optimus.drivers.sim.sweeping.running import Failed, Finished, Run, measured
 from optimus.drivers.sim.sweeping.scenes import Scene
@@ -93,7 +94,15 @@ def _provenance(
     policies = tuple((one.label, one.about) for one in people)
     first = scenes[0]
     told = provenance_of(first.trace, policies=policies, command=command, notes=notes)
-    told = structs.replace(told, trace=f"{told.trace}{_at(load)}")
+    files = [one for scene in scenes for one in scene.files]
+    files += [(one.file, one.code) for one in people if one.code]
+    told = structs.replace(
+        told,
+        trace=f"{told.trace}{_at(load)}",
+        assumptions=assumptions_of([job for scene in scenes for job in scene.trace.jobs]),
+        files=tuple(dict.fromkeys(files)),
+        played=tuple((scene.name, scene.digest) for scene in scenes),
+    )
     if len(scenes) == 1:
         return told
     each = [provenance_of(scene.trace) for scene in scenes]

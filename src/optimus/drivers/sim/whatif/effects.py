@@ -5,7 +5,8 @@ Owns: the record of a what-if. Fields may be added, none changes its meaning whi
 Must not: play or print.
 
 Waiting is all time without resources of all work that was not refused; of what has not finished, so far. From a present
-it counts from now on. With several samples, waiting is that of all of them together, and the rest is their mean.
+it counts from now on. With several samples, waiting is that of all of them together, and the rest is their mean; how
+much the difference varies from future to future stands beside it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
@@ -21,11 +23,10 @@ from optimus.drivers.sim.measuring.averaging import averaged
 from optimus.drivers.sim.measuring.capacity import HOUR_MS, total_gpus
 from optimus.drivers.sim.measuring.spreads import Spread, spread, tidy
 from optimus.drivers.sim.standing import guarantees_gpus
+from optimus.drivers.sim.whatif.moves import SAME_MS, MoveTold, Range, most_first, moves, range_of
 from optimus.drivers.sim.whatif.worlds import Pair, Played
 
 VERSION = 1
-SAME_MS = 60_000
-"""A start that moves by less has not moved."""
 
 
 class QueueTold(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -95,6 +96,15 @@ class Effect(Struct, frozen=True, kw_only=True, rename="camel"):
     same: int
     starts: tuple[StartTold, ...]
     """Whoever starts at another time, the largest difference first."""
+    differences: dict[str, Range]
+    """Of both worlds, future by future, by the path of the number in them: `waitMs.average`."""
+    gain: int
+    """Workloads that start or end sooner, or are stopped less often, and pay for it with nothing."""
+    pay: int
+    """Workloads that start or end later, or are stopped more often."""
+    neither: int
+    moved: tuple[MoveTold, ...]
+    """Who pays, then who gains, the largest first."""
 
 
 def effect(pairs: Sequence[Pair], policies: tuple[str, str], price: float | None) -> Effect:
@@ -104,6 +114,13 @@ def effect(pairs: Sequence[Pair], policies: tuple[str, str], price: float | None
     moved = _starts(today, changed)
     differing = [one for one in moved if _has_moved(one)]
     sooner = sum(_is_sooner(one) for one in differing)
+    everybody = moves(pairs)
+    paying = [one for one in everybody if one.pays]
+    gaining = [one for one in everybody if one.gains]
+    each = [
+        (_world([one], policies[0], price, window), _world([two], policies[1], price, window))
+        for (one, two), window in zip(pairs, windows, strict=True)
+    ]
     return Effect(
         today=_world(today, policies[0], price, compared),
         changed=_world(changed, policies[1], price, compared),
@@ -113,7 +130,33 @@ def effect(pairs: Sequence[Pair], policies: tuple[str, str], price: float | None
         later=len(differing) - sooner,
         same=len(moved) - len(differing),
         starts=tuple(sorted(differing, key=_largest)),
+        differences=_differences(each),
+        gain=len(gaining),
+        pay=len(paying),
+        neither=len(everybody) - len(gaining) - len(paying),
+        moved=(*most_first(paying), *most_first(gaining)),
     )
+
+
+def _differences(worlds: Sequence[tuple[WorldTold, WorldTold]]) -> dict[str, Range]:
+    """Of every number that both worlds have in some future."""
+    found: dict[str, list[float]] = {}
+    for today, changed in worlds:
+        theirs = numbers_of(changed)
+        for path, value in numbers_of(today).items():
+            if path in theirs:
+                found.setdefault(path, []).append(theirs[path] - value)
+    ranges = {path: range_of(values) for path, values in found.items()}
+    return {path: one for path, one in ranges.items() if one is not None}
+
+
+def numbers_of(world: WorldTold) -> dict[str, float]:
+    """By path, without those of the queues: `waitMs.average`, `cost.idle`."""
+    found: dict[str, float] = {}
+    for name, value in msgspec.to_builtins(world).items():
+        inner = {f"{name}.{key}": one for key, one in value.items()} if isinstance(value, dict) else {name: value}
+        found |= {path: one for path, one in inner.items() if isinstance(one, int | float)}
+    return found
 
 
 def _window(played: Played) -> int:

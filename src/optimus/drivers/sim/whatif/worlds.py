@@ -42,6 +42,8 @@ class Played(Struct, frozen=True, kw_only=True, eq=False):
     """Workload -> its first start; what ran already when it began is not in it."""
     ran: frozenset[str] = frozenset()
     """What ran already."""
+    preemptions: dict[str, int]
+    """Workload -> how often it was stopped while it ran."""
     end_ms: int
 
 
@@ -62,6 +64,7 @@ def play_again(trace: Trace, worlds: tuple[tuple[Setup, str], tuple[Setup, str]]
                 setup=setup,
                 measured=measure(record, asked, setup),
                 starts={job.name: job.start_ms for job in record.jobs},
+                preemptions={job.name: job.preemptions for job in record.jobs},
                 end_ms=record.end_ms,
             )
         )
@@ -92,6 +95,7 @@ def _ahead(futures: Futures, seed: int, sample: int) -> Played:
         setup=futures.setup,
         measured=measure(record, asked, futures.setup),
         starts={job.name: resumed.starts.get(job.name) for job in jobs},
+        preemptions={job.name: job.preemptions for job in record.jobs},
         ran=frozenset(name for name, one in people.items() if one.runs),
         end_ms=record.end_ms,
     )
