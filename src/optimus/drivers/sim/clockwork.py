@@ -173,13 +173,19 @@ class Clockwork:
     # -- the loop ---------------------------------------------------------------------------------------------
 
     def play(self, scheduler: Scheduler, *, until_ms: int = NEVER) -> Record:
-        """Until every job is over, the time has come, or somebody has seen enough (`stop`)."""
+        """Until every job is over, the time has come, or somebody has seen enough (`stop`). Nothing of what happens at
+        `until_ms` or later is played; who is through by then has ended."""
         self._until_ms = until_ms
         scheduler.open(self)
         interval, tick = self.setup.interval_ms, self.setup.tick_ms
         decide_at = NEVER
-        while self._over < len(self.runs) and self.now_ms < self._until_ms:
+        while self._over < len(self.runs):
             next_ms = self._heap[0][0] if self._heap else NEVER
+            if min(decide_at, next_ms) >= self._until_ms:
+                if self._until_ms == NEVER:
+                    raise SimulationError(self._stuck(scheduler))
+                self.now_ms = self._until_ms
+                break
             if decide_at < next_ms:
                 self.now_ms = decide_at
                 self._look_at_rounds()
@@ -188,8 +194,6 @@ class Clockwork:
                 scheduler.decide(self, news)
                 decide_at = self._next_decision(scheduler, interval, tick)
                 continue
-            if next_ms == NEVER:
-                raise SimulationError(self._stuck(scheduler))
             self.now_ms = next_ms
             self._happen()
             if self._news:
@@ -548,9 +552,11 @@ class Clockwork:
         heapq.heappush(self._heap, (at_ms, self._sequence, kind, index, more))
 
     def _record(self, scheduler: Scheduler) -> Record:
-        for run in self.running.values():
-            self._advance(run)
-            self._close_segment(run)
+        for run in list(self.running.values()):
+            if self._advance(run):
+                self._end(run)
+            else:
+                self._close_segment(run)
         for run in self.active.values():
             run.record.done = run.progress.done()
             if run.held:
