@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from msgspec import structs
+
 from optimus.drivers.sim.brain import Brain
 from optimus.drivers.sim.clockwork import Clockwork, News, Seat
 from optimus.drivers.sim.jobs import Job
 from optimus.drivers.sim.measuring import measure
 from optimus.drivers.sim.setup import Setup, uniform_nodes
+from optimus.drivers.sim.sweeping import Finished
+from optimus.drivers.sim.traces.recorded import load_journal
 from optimus.drivers.sim.traces.trace import ENDLESS_MS
 from optimus.drivers.sim.works.steady import Steady
 from optimus.engine.engine import Engine
+from tests.sim.sweeping.small import swept, tiny
 
 MINUTE = 60_000
 SETUP = Setup(nodes=uniform_nodes(1, 4))
@@ -70,3 +77,28 @@ def test_where_nothing_happens_any_more_the_time_passes() -> None:
     record = Clockwork(setup, [job("large", 1, replicas=8)]).play(Brain(Engine()), until_ms=30 * MINUTE)
     assert record.end_ms == 30 * MINUTE
     assert record.jobs[0].start_ms is None
+
+
+def test_a_journal_has_the_end_of_the_last_job_and_the_run_is_the_same_without_one(tmp_path: Path) -> None:
+    """Nobody is asked after the last end. It is in the journal nevertheless, with the time at which it happened."""
+    found, (run,) = tiny("default")
+    played = [swept(found, (one,))[0][0] for one in (run, structs.replace(run, journal=tmp_path))]
+    assert played[0] == played[1]
+    assert isinstance(played[1], Finished)
+    recorded = load_journal(tmp_path)
+    assert (len(recorded.jobs), recorded.problems) == (20, ())
+    last = max(played[1].record.jobs, key=lambda row: row.end_ms or 0)
+    worked = {each.name: each.work.ideal_ms() for each in recorded.jobs}
+    assert worked[f"trace.{last.name}"] == last.run_ms
+
+
+def test_a_journal_of_a_simulation_that_was_stopped_says_who_still_ran(tmp_path: Path) -> None:
+    (scene,), (run,) = tiny("default")
+    until_ms = scene.trace.jobs[10].submit_ms
+    half = structs.replace(scene, until_ms=until_ms)
+    results, _ = swept((half,), (structs.replace(run, journal=tmp_path),))
+    assert isinstance(results[0], Finished)
+    seen = sum(row.end_ms is not None and row.end_ms < until_ms for row in results[0].record.jobs)
+    recorded = load_journal(tmp_path)
+    assert len(recorded.jobs) == seen < recorded.rows == 10
+    assert all("when the journal ends" in problem.message for problem in recorded.problems)

@@ -200,6 +200,11 @@ class Clockwork:
                 decide_at = min(decide_at, -(-next_ms // interval) * interval if interval else next_ms)
         return self._record(scheduler)
 
+    @property
+    def unseen(self) -> News:
+        """What happened after the last decision."""
+        return self._news
+
     def stop(self) -> None:
         """The record ends now; what still runs or waits stays unfinished."""
         self._until_ms = self.now_ms
