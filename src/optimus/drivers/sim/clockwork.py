@@ -151,10 +151,15 @@ class Clockwork:
         self.free = list(self.capacity)
         """Thousandths of GPUs by node, leaving replicas still counted as there."""
         self.up = [True] * len(setup.nodes)
+        self.touched: set[int] = set()
+        """Nodes that came, went or got other seats; whoever watches them empties it."""
         self.decisions = 0
         self._until_ms = NEVER
         self._over = 0
         self._devices: list[dict[int, int]] = [{} for _ in setup.nodes]
+        """Device -> thousandths that are taken of it, by node."""
+        self._unnamed: list[dict[int, int]] = [{} for _ in setup.nodes]
+        """The same of seats that do not name theirs: thousandths of a device -> how many such parts."""
         self._models = [node.devices[0].model if node.devices else "" for node in setup.nodes]
         self._racks = [node.labels.get(setup.rack_label, "") for node in setup.nodes]
         self._on_node: list[dict[int, int]] = [{} for _ in setup.nodes]
@@ -247,6 +252,7 @@ class Clockwork:
             self._news.reminded.append(index)
         else:
             self.up[index] = True
+            self.touched.add(index)
             self._news.nodes_up.append(index)
         assert at == self.now_ms
 
@@ -477,6 +483,7 @@ class Clockwork:
         node, job = seat.node, run.job
         milli = seat.milli or job.gpu_milli
         self.free[node] -= sign * job.gpus * milli
+        self.touched.add(node)
         if sign > 0 and (self.free[node] < 0 or not self.up[node]):
             what = "is down" if not self.up[node] else f"has {(self.free[node] + job.gpus * milli) / 1000:g} free"
             raise SimulationError(
@@ -487,6 +494,9 @@ class Clockwork:
             taken[device] = taken.get(device, 0) + sign * milli
             if taken[device] > 1000:
                 raise SimulationError(f"{job.name}: device {device} of {self.node_names[node]} is given out twice")
+        if job.gpus and not seat.devices:
+            unnamed = self._unnamed[node]
+            unnamed[milli] = unnamed.get(milli, 0) + sign * job.gpus
         there = self._on_node[node]
         there[run.index] = there.get(run.index, 0) + sign
         if not there[run.index]:
@@ -500,6 +510,17 @@ class Clockwork:
             run.record.leaving_gpu_ms += self.now_ms * _milli(run, (seat,)) // 1000
             self._sit(run, seat, -1)
             self._news.gone.append((run.index, ordinal))
+
+    def free_devices(self, node: int) -> list[int]:
+        """Thousandths of each device that are free, in rising order. Seats that do not name their devices have the
+        emptiest ones: each has its own as long as there is another."""
+        taken = self._devices[node]
+        free = sorted(1000 - taken.get(device.index, 0) for device in self.setup.nodes[node].devices)
+        for milli, parts in sorted(self._unnamed[node].items(), reverse=True):
+            for _ in range(parts):
+                free[-1] = max(free[-1] - milli, 0)
+                free.sort()
+        return free
 
     def neighbours(self, node: int) -> Mapping[int, int]:
         """Jobs on a node and how many of their replicas."""
@@ -521,6 +542,7 @@ class Clockwork:
 
     def _lose_node(self, node: int) -> None:
         self.up[node] = False
+        self.touched.add(node)
         self._news.nodes_down.append(node)
         for index in sorted(self._on_node[node]):
             run = self.runs[index]
