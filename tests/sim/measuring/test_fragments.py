@@ -59,7 +59,7 @@ def asking(
 
 
 def seen_by(jobs: list[Job], *devices: int, cpu: int = 0, model: str = "a100") -> tuple[float, int]:
-    """GPUs of a node with these devices that are fragments, and thousandths of the largest job that could start there."""
+    """GPUs of a node with such devices that are fragments, and thousandths of the largest job that could start."""
     mix = Mix(jobs)
     worth = mix.worth(Room(tuple(sorted(devices)), cpu, 0, model))
     return worth.fragments / mix.jobs / 1000, mix.largest(worth.replicas)
