@@ -16,6 +16,7 @@ from optimus.drivers.sim.traces.recorded import load_journal
 from optimus.drivers.sim.traces.trace import ENDLESS_MS
 from optimus.drivers.sim.works.steady import Steady
 from optimus.engine.engine import Engine
+from optimus.model.queues import Queue
 from tests.sim.sweeping.small import swept, tiny
 
 MINUTE = 60_000
@@ -73,7 +74,7 @@ def test_who_is_through_by_the_end_has_ended() -> None:
 
 def test_where_nothing_happens_any_more_the_time_passes() -> None:
     """A job that can never start waits until the end of the watch; that is no fault of the simulation."""
-    setup = Setup(nodes=uniform_nodes(1, 4), tick_ms=0)
+    setup = Setup(nodes=uniform_nodes(1, 4), queues=(Queue(name="default"),), tick_ms=0)
     record = Clockwork(setup, [job("large", 1, replicas=8)]).play(Brain(Engine()), until_ms=30 * MINUTE)
     assert record.end_ms == 30 * MINUTE
     assert record.jobs[0].start_ms is None

@@ -6,7 +6,7 @@ Must not: decide, or tell a scheduler what it may not know.
 
     arrivals ─┐
     ends      ├─► news ──► scheduler.decide(clock, news) ──► place / rearrange / leave ──► progress ──► ends …
-    faults   ─┘            when something happened (or in rounds, or on its tick)
+    faults   ─┘            when something happened (or in rounds, or on its tick), and as much later as a decision takes
 
 A job:   waiting ──place──► paused (start or restart) ──► working ──► ended
             ▲                      ▲                         │
@@ -202,7 +202,7 @@ class Clockwork:
             self.now_ms = next_ms
             self._happen()
             if self._news:
-                decide_at = min(decide_at, -(-next_ms // interval) * interval if interval else next_ms)
+                decide_at = min(decide_at, self._decided(next_ms))
         return self._record(scheduler)
 
     @property
@@ -214,9 +214,15 @@ class Clockwork:
         """The record ends now; what still runs or waits stays unfinished."""
         self._until_ms = self.now_ms
 
+    def _decided(self, at_ms: int) -> int:
+        """When what happens then has been decided: once it is thought over, or in the next round, which ends as much
+        later."""
+        interval, thinks = self.setup.interval_ms, self.setup.decision_ms
+        return at_ms + thinks if not interval else -(-(at_ms - thinks) // interval) * interval + thinks
+
     def _next_decision(self, scheduler: Scheduler, interval: int, tick: int) -> int:
         if self._news:  # something that followed at once: room came free, a replica is gone
-            return self.now_ms
+            return self.now_ms if interval else self._decided(self.now_ms)
         if scheduler.every_round and self.active:
             return self.now_ms + (interval or tick)
         if interval and self._in_rounds and any(run.progress.rounds for run in self.running.values()):
