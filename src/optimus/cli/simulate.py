@@ -33,6 +33,7 @@ def simulate(
     seed: options.Seeds = None,
     interval: options.Interval = "",
     tick: options.Tick = "",
+    decision_ms: options.DecisionMs = 0,
     jobs: options.FirstJobs = None,
     predict: options.Predict = None,
     reference: options.Reference = "",
@@ -68,7 +69,7 @@ def simulate(
         sources = simulate_asking.sources_of(trace or [], form, option or [])
         people = contenders(names, predict)
         chosen = simulate_asking.reference_of(reference, people)
-        wishes = simulate_asking.wishes_of(cluster, nodes, loads, seed, interval, tick, jobs, predict)
+        wishes = simulate_asking.wishes_of(cluster, nodes, loads, seed, interval, tick, decision_ms, jobs, predict)
         scenes = _scenes(sources, wishes, quiet)
         shelf = Shelf(keep) if keep else None
         runs = runs_of(scenes, people, timed=timed, journal=journal)

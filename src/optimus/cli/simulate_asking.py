@@ -64,6 +64,7 @@ def wishes_of(
     seeds: Sequence[int] | None,
     interval: str,
     tick: str,
+    decision_ms: int,
     jobs: int | None,
     sigma: float | None,
 ) -> Wishes:
@@ -79,6 +80,7 @@ def wishes_of(
         seeds=tuple(dict.fromkeys(seeds or ())),
         interval_ms=_duration("--interval", interval) if interval else None,
         tick_ms=_duration("--tick", tick) or _refuse_nothing() if tick else None,
+        decision_ms=decision_ms,
         first_jobs=jobs,
         sigma=sigma,
     )

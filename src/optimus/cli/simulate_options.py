@@ -38,6 +38,10 @@ Interval = Annotated[
     str, typer.Option(metavar="TIME", help="Decisions only so often (60s), for all; 0 is at once. Else as published.")
 ]
 Tick = Annotated[str, typer.Option(metavar="TIME", help="Without news, ask again so often (5m).")]
+DecisionMs = Annotated[
+    int,
+    typer.Option("--decision-ms", metavar="N", min=0, help="Decisions take so long on the clock of the simulation."),
+]
 FirstJobs = Annotated[int | None, typer.Option("--jobs", metavar="N", min=1, help="Only the first N jobs.")]
 Predict = Annotated[
     float | None,

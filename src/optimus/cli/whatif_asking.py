@@ -123,7 +123,7 @@ def _again(question: Question, path: Path, tell: Tell) -> WhatIfTold:
     worlds = ((scene.setup, policy), (changed_setup(scene.setup, changes), question.policy or policy))
     tell("playing today's world")
     try:
-        pair = play_again(scene.trace, worlds, lambda: tell("playing the changed world"))
+        pair = play_again(scene.trace, worlds, lambda: tell("playing the changed world"), until_ms=scene.until_ms)
     except SimulationError as error:
         presents.fail(f"{question.world}: {error}")
     return WhatIfTold(

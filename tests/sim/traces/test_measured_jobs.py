@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from optimus.drivers.sim.clockwork import Clockwork, News, Seat
+from optimus.drivers.sim.measuring import Metrics, measure
+from optimus.drivers.sim.setup import Setup, uniform_nodes
 from optimus.drivers.sim.traces.formats import load
 from optimus.drivers.sim.traces.gavel import without_speeds
 from optimus.drivers.sim.traces.trace import TraceError, Verdict
@@ -120,12 +124,21 @@ def test_without_the_table_spreading_is_free_and_a_note_says_so(tmp_path: Path) 
     assert "spreading a job over nodes costs nothing" in said(trace, Verdict.NOTE)[0]
 
 
+PLACEMENTS = """\
+placement,local_bsz,step_time,sync_time
+1,8,1.0,0.0
+1,16,2.0,0.0
+2,8,1.1,0.1
+2,16,2.1,0.1
+"""
+
+
 @pytest.fixture
 def pollux(tmp_path: Path) -> Path:
     app = "apps_t4/toy"
-    written(tmp_path, f"{app}/placements.csv", "placement,local_bsz,step_time,sync_time\n1,8,1.0,0.0\n1,16,2.0,0.0\n")
+    written(tmp_path, f"{app}/placements.csv", PLACEMENTS)
     written(tmp_path, f"{app}/scalability.csv", "num_nodes,num_replicas,local_bsz,step_time,sync_time\n1,2,8,1.1,0.1\n")
-    epochs = "progress,iteration,metric,grad_sqr,grad_var\n10,10,0.1,1.0,2.0\n20,20,0.2,1.0,2.0\n"
+    epochs = "progress,iteration,metric,grad_sqr,grad_var\n1000,1000,0.1,1.0,2.0\n2000,2000,0.2,1.0,2.0\n"
     written(tmp_path, f"{app}/validation-8.csv", epochs)
     written(tmp_path, f"{app}/validation-64.csv", epochs)
     rows = "toy-0,107,toy,2,16\ntoy-1,170,chess,1,8\ntoy-2,180,toy,1,4096\n"
@@ -133,7 +146,7 @@ def pollux(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("mode", "replicas", "least", "batch"), [("rigid", 2, 2, 16), ("scaling", 1, 1, 16), ("adaptive", 1, 1, None)]
+    ("mode", "replicas", "least", "batch"), [("rigid", 2, 2, 16), ("scaling", 2, 1, 16), ("adaptive", 2, 1, None)]
 )
 def test_a_pollux_job_can_be_run_in_three_ways(
     pollux: Path, mode: str, replicas: int, least: int, batch: int | None
@@ -145,6 +158,50 @@ def test_a_pollux_job_can_be_run_in_three_ways(
     assert (job.work.batch, job.work.replicas) == (batch, 2)
     assert trace.setup is not None
     assert (len(trace.setup.nodes), trace.setup.interval_ms) == (16, 60_000)
+
+
+class Gives:
+    """So many replicas to everybody, on one node."""
+
+    name = "gives"
+    every_round = True
+
+    def __init__(self, replicas: int) -> None:
+        self._replicas = replicas
+
+    def open(self, clock: Clockwork) -> None:
+        pass
+
+    def decide(self, clock: Clockwork, news: News) -> None:
+        for index in news.arrived:
+            clock.place(index, {ordinal: Seat(0) for ordinal in range(self._replicas)})
+
+
+def alone(path: Path, mode: str, replicas: int) -> Metrics:
+    """The job on a cluster that is as large as what its owner asked for, without a pause."""
+    jobs = [structs.replace(job, start_ms=0) for job in load(path, mode=mode).jobs]
+    setup = Setup(nodes=uniform_nodes(1, 2, model="t4"), interval_ms=1000)
+    return measure(Clockwork(setup, jobs).play(Gives(replicas)), jobs, setup).metrics
+
+
+@pytest.mark.parametrize("mode", ["rigid", "scaling", "adaptive"])
+def test_a_job_that_has_what_its_owner_asked_for_meets_its_ideal_in_every_metric(pollux: Path, mode: str) -> None:
+    told = alone(pollux, mode, 2)
+    assert told.use.useful == 1.0
+    for ratio in (told.use.goodput, told.slowdown.average, told.rho.spread.average):
+        assert ratio == pytest.approx(1.0, abs=0.01)
+    assert list(told.jct_ms_by_size) == ["2-8"]
+
+
+@pytest.mark.parametrize("mode", ["scaling", "adaptive"])
+def test_a_job_that_was_given_less_is_slower_and_better_used_than_its_ideal(pollux: Path, mode: str) -> None:
+    """One of the two GPUs: no time is lost to synchronisation, so its GPU time is worth more than as asked for."""
+    told = alone(pollux, mode, 1)
+    assert told.use.useful == 0.5
+    assert told.slowdown.average is not None and 1.0 < told.slowdown.average < 2.0
+    assert told.rho.spread.average == told.slowdown.average
+    assert told.use.goodput == pytest.approx(1 / told.slowdown.average, rel=1e-3)
+    assert list(told.jct_ms_by_size) == ["2-8"]
 
 
 def test_unknown_applications_and_batches_that_were_not_measured_are_left_out(pollux: Path) -> None:

@@ -37,11 +37,7 @@ class Brain:
         self._node = {name: index for index, name in enumerate(clock.node_names)}
 
     def decide(self, clock: Clockwork, news: News) -> None:
-        facts, self._facts = self._facts, []
-        facts += self._translate(clock, news)
-        self.plan = self.engine.step(facts, clock.now_ms)
-        if self.engine.problems:
-            raise SimulationError("; ".join(str(problem) for problem in self.engine.problems[:3]))
+        self.plan = self._step(clock, news)
         for action in self.plan.actions:
             run = clock.runs[self._index[action.workload]]
             match action:
@@ -57,6 +53,20 @@ class Brain:
                     clock.reject(run.index, action.cause.text())
                 case Hold() | Drop():
                     pass
+
+    def see_the_end(self, clock: Clockwork) -> None:
+        """After the last job has ended nobody is asked any more. Whoever keeps a journal wants that end in it: one more
+        step, in which there is nothing left to decide about. Where jobs are left, nothing is added."""
+        if not clock.active and clock.unseen:
+            self._step(clock, clock.unseen)
+
+    def _step(self, clock: Clockwork, news: News) -> Plan:
+        facts, self._facts = self._facts, []
+        facts += self._translate(clock, news)
+        plan = self.engine.step(facts, clock.now_ms)
+        if self.engine.problems:
+            raise SimulationError("; ".join(str(problem) for problem in self.engine.problems[:3]))
+        return plan
 
     def _place(self, clock: Clockwork, run: Run, placements: tuple[Placement, ...]) -> None:
         seats = dict(run.seats)

@@ -6,7 +6,7 @@ Must not: decide, or tell a scheduler what it may not know.
 
     arrivals ─┐
     ends      ├─► news ──► scheduler.decide(clock, news) ──► place / rearrange / leave ──► progress ──► ends …
-    faults   ─┘            when something happened (or in rounds, or on its tick)
+    faults   ─┘            when something happened (or in rounds, or on its tick), and as much later as a decision takes
 
 A job:   waiting ──place──► paused (start or restart) ──► working ──► ended
             ▲                      ▲                         │
@@ -151,10 +151,15 @@ class Clockwork:
         self.free = list(self.capacity)
         """Thousandths of GPUs by node, leaving replicas still counted as there."""
         self.up = [True] * len(setup.nodes)
+        self.touched: set[int] = set()
+        """Nodes that came, went or got other seats; whoever watches them empties it."""
         self.decisions = 0
         self._until_ms = NEVER
         self._over = 0
         self._devices: list[dict[int, int]] = [{} for _ in setup.nodes]
+        """Device -> thousandths that are taken of it, by node."""
+        self._unnamed: list[dict[int, int]] = [{} for _ in setup.nodes]
+        """The same of seats that do not name theirs: thousandths of a device -> how many such parts."""
         self._models = [node.devices[0].model if node.devices else "" for node in setup.nodes]
         self._racks = [node.labels.get(setup.rack_label, "") for node in setup.nodes]
         self._on_node: list[dict[int, int]] = [{} for _ in setup.nodes]
@@ -173,13 +178,19 @@ class Clockwork:
     # -- the loop ---------------------------------------------------------------------------------------------
 
     def play(self, scheduler: Scheduler, *, until_ms: int = NEVER) -> Record:
-        """Until every job is over, the time has come, or somebody has seen enough (`stop`)."""
+        """Until every job is over, the time has come, or somebody has seen enough (`stop`). Nothing of what happens at
+        `until_ms` or later is played; who is through by then has ended."""
         self._until_ms = until_ms
         scheduler.open(self)
         interval, tick = self.setup.interval_ms, self.setup.tick_ms
         decide_at = NEVER
-        while self._over < len(self.runs) and self.now_ms < self._until_ms:
+        while self._over < len(self.runs):
             next_ms = self._heap[0][0] if self._heap else NEVER
+            if min(decide_at, next_ms) >= self._until_ms:
+                if self._until_ms == NEVER:
+                    raise SimulationError(self._stuck(scheduler))
+                self.now_ms = self._until_ms
+                break
             if decide_at < next_ms:
                 self.now_ms = decide_at
                 self._look_at_rounds()
@@ -188,21 +199,30 @@ class Clockwork:
                 scheduler.decide(self, news)
                 decide_at = self._next_decision(scheduler, interval, tick)
                 continue
-            if next_ms == NEVER:
-                raise SimulationError(self._stuck(scheduler))
             self.now_ms = next_ms
             self._happen()
             if self._news:
-                decide_at = min(decide_at, -(-next_ms // interval) * interval if interval else next_ms)
+                decide_at = min(decide_at, self._decided(next_ms))
         return self._record(scheduler)
+
+    @property
+    def unseen(self) -> News:
+        """What happened after the last decision."""
+        return self._news
 
     def stop(self) -> None:
         """The record ends now; what still runs or waits stays unfinished."""
         self._until_ms = self.now_ms
 
+    def _decided(self, at_ms: int) -> int:
+        """When what happens then has been decided: once it is thought over, or in the next round, which ends as much
+        later."""
+        interval, thinks = self.setup.interval_ms, self.setup.decision_ms
+        return at_ms + thinks if not interval else -(-(at_ms - thinks) // interval) * interval + thinks
+
     def _next_decision(self, scheduler: Scheduler, interval: int, tick: int) -> int:
         if self._news:  # something that followed at once: room came free, a replica is gone
-            return self.now_ms
+            return self.now_ms if interval else self._decided(self.now_ms)
         if scheduler.every_round and self.active:
             return self.now_ms + (interval or tick)
         if interval and self._in_rounds and any(run.progress.rounds for run in self.running.values()):
@@ -238,6 +258,7 @@ class Clockwork:
             self._news.reminded.append(index)
         else:
             self.up[index] = True
+            self.touched.add(index)
             self._news.nodes_up.append(index)
         assert at == self.now_ms
 
@@ -468,6 +489,7 @@ class Clockwork:
         node, job = seat.node, run.job
         milli = seat.milli or job.gpu_milli
         self.free[node] -= sign * job.gpus * milli
+        self.touched.add(node)
         if sign > 0 and (self.free[node] < 0 or not self.up[node]):
             what = "is down" if not self.up[node] else f"has {(self.free[node] + job.gpus * milli) / 1000:g} free"
             raise SimulationError(
@@ -478,6 +500,9 @@ class Clockwork:
             taken[device] = taken.get(device, 0) + sign * milli
             if taken[device] > 1000:
                 raise SimulationError(f"{job.name}: device {device} of {self.node_names[node]} is given out twice")
+        if job.gpus and not seat.devices:
+            unnamed = self._unnamed[node]
+            unnamed[milli] = unnamed.get(milli, 0) + sign * job.gpus
         there = self._on_node[node]
         there[run.index] = there.get(run.index, 0) + sign
         if not there[run.index]:
@@ -491,6 +516,17 @@ class Clockwork:
             run.record.leaving_gpu_ms += self.now_ms * _milli(run, (seat,)) // 1000
             self._sit(run, seat, -1)
             self._news.gone.append((run.index, ordinal))
+
+    def free_devices(self, node: int) -> list[int]:
+        """Thousandths of each device that are free, in rising order. Seats that do not name their devices have the
+        emptiest ones: each has its own as long as there is another."""
+        taken = self._devices[node]
+        free = sorted(1000 - taken.get(device.index, 0) for device in self.setup.nodes[node].devices)
+        for milli, parts in sorted(self._unnamed[node].items(), reverse=True):
+            for _ in range(parts):
+                free[-1] = max(free[-1] - milli, 0)
+                free.sort()
+        return free
 
     def neighbours(self, node: int) -> Mapping[int, int]:
         """Jobs on a node and how many of their replicas."""
@@ -512,6 +548,7 @@ class Clockwork:
 
     def _lose_node(self, node: int) -> None:
         self.up[node] = False
+        self.touched.add(node)
         self._news.nodes_down.append(node)
         for index in sorted(self._on_node[node]):
             run = self.runs[index]
@@ -548,9 +585,11 @@ class Clockwork:
         heapq.heappush(self._heap, (at_ms, self._sequence, kind, index, more))
 
     def _record(self, scheduler: Scheduler) -> Record:
-        for run in self.running.values():
-            self._advance(run)
-            self._close_segment(run)
+        for run in list(self.running.values()):
+            if self._advance(run):
+                self._end(run)
+            else:
+                self._close_segment(run)
         for run in self.active.values():
             run.record.done = run.progress.done()
             if run.held:

@@ -40,7 +40,7 @@ class Job(Struct, frozen=True, kw_only=True):
     preemptible: Preemptible = Preemptible.DEFAULT
 
     replicas: int = 1
-    """What its owner asked for."""
+    """What its owner asked for, also where schedulers are free to choose; the ideal time of its work is for these."""
     min_replicas: int = 0
     """0: as many as asked for, so it is rigid."""
     max_replicas: int = 0

@@ -80,6 +80,9 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Decisions only at multiples of this; 0: as soon as something happens."""
     tick_ms: int = 300_000
     """Without news, a scheduler is asked again after this time as long as something waits."""
+    decision_ms: int = 0
+    """What a decision takes on the clock: it comes true so long after the news it answers, or after its round begins. A
+    number and no measurement, so that the same input gives the same result."""
     outages: tuple[Outage, ...] = ()
     neighbours: Neighbours | None = None
     rack_label: str = ""

@@ -72,6 +72,8 @@ class Cluster(Struct, frozen=True, kw_only=True, rename="camel"):
     """`16 x 4 T4`."""
     queues: tuple[str, ...]
     interval_ms: int
+    decision_ms: int
+    """On the clock of the simulation, as it was asked for."""
     outages: int
     neighbours: str
     seed: int
@@ -143,6 +145,7 @@ def cluster(setup: Setup) -> Cluster:
         shapes=tuple(f"{count} × {shape}" for shape, count in sorted(shapes.items())),
         queues=tuple(queue.name for queue in setup.queues),
         interval_ms=setup.interval_ms,
+        decision_ms=setup.decision_ms,
         outages=len(setup.outages),
         neighbours=type(setup.neighbours).__name__ if setup.neighbours else "",
         seed=setup.seed,

@@ -3,14 +3,10 @@
 Why: records tell what jobs had, not what lay idle on which node, nor what deciding cost.
 Owns: a scheduler around a scheduler, and the samples.
 Must not: change a decision, or read a clock of its own: who wants decision times passes a timer.
-
-Fragmentation after Weng et al. (FGD, ATC'23), by node: for a class of replicas, all that is free on a node too small
-for one of them is a fragment, and elsewhere the parts of devices that are too small. Classes count by their jobs.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -18,6 +14,7 @@ from msgspec import Struct
 
 from optimus.drivers.sim.clockwork import Clockwork, News, Scheduler
 from optimus.drivers.sim.measuring.columns import Floats
+from optimus.drivers.sim.measuring.scattering import Scattering
 from optimus.drivers.sim.measuring.spreads import tidy
 
 
@@ -57,30 +54,16 @@ class Watched:
 
     def open(self, clock: Clockwork) -> None:
         self._scheduler.open(clock)
-        jobs = [run.job for run in clock.runs if run.job.gpus]
-        classes = Counter(job.gpu_milli_per_replica for job in jobs)
-        self._demands = np.array(sorted(classes), np.int64)
-        self._weights = np.array([classes[int(d)] for d in self._demands]) / max(len(jobs), 1)
-        gangs = {(job.gpu_milli_per_replica, job.least) for job in jobs}
-        self._gangs = np.array(sorted(gangs, key=lambda gang: gang[0] * gang[1]), np.int64).reshape(-1, 2)
+        self._scattering = Scattering(clock)
 
     def decide(self, clock: Clockwork, news: News) -> None:
         begun = self._timer() if self._timer else 0
         self._scheduler.decide(clock, news)
         if self._timer:
             self._took_ns.append(self._timer() - begun)
-        if clock.now_ms >= self._next_ms and len(self._demands):
+        if clock.now_ms >= self._next_ms and self._scattering.mix.jobs:
             self._next_ms = clock.now_ms + self._every_ms
-            self._sample(clock)
-
-    def _sample(self, clock: Clockwork) -> None:
-        free = np.where(clock.up, clock.free, 0)
-        fits = free // self._demands[:, None]
-        left = np.where(fits > 0, free % np.minimum(self._demands, 1000)[:, None], free)
-        fragments = float((self._weights @ left).sum())
-        replicas = dict(zip(self._demands.tolist(), fits.sum(axis=1).tolist(), strict=True))
-        could = [demand * count for demand, count in self._gangs.tolist() if replicas[demand] >= count]
-        self._samples.append((clock.now_ms, free.sum() / 1000, fragments / 1000, max(could, default=0) / 1000))
+            self._samples.append((clock.now_ms, *self._scattering.look(clock)))
 
     def decision_ms(self) -> Floats | None:
         return np.array(self._took_ns, np.float64) / 1e6 if self._timer else None

@@ -40,8 +40,7 @@ class Speeds:
     def left_ms(self, run: Run, now_ms: int) -> float:
         """The rest of the work on one replica, by the truth. For peers that say `oracle`."""
         if run.index not in self._whole:
-            asked = getattr(run.job.work, "replicas", run.job.replicas)
-            self._whole[run.index] = run.job.work.ideal_ms() * self.of(run, asked)
+            self._whole[run.index] = run.job.work.ideal_ms() * self.of(run, run.job.replicas)
         passed = max(now_ms - max(run.since_ms, run.pause_until_ms), 0) if run.seats else 0
         left = (1.0 - run.progress.done()) * self._whole[run.index]
         return max(left - passed * self.of(run, len(run.seats)), 0.0)

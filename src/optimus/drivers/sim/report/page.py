@@ -129,6 +129,7 @@ def _bar(schedulers: Sequence[str], tabs: Sequence[Tab], at: str) -> str:
 def provenance(study: Study) -> str:
     told, cluster, from_ = study.measured[0].metrics, study.cluster, study.provenance
     rhythm = f"every {duration(cluster.interval_ms)}" if cluster.interval_ms else "whenever something happens"
+    takes = f"each takes {duration(cluster.decision_ms)}" if cluster.decision_ms else "they take no time"
     queues = ", ".join(cluster.queues) or "none named"
     pairs = [
         ("Trace", escape(from_.trace) + (f" ({escape(from_.source)})" if from_.source else "")),
@@ -136,7 +137,7 @@ def provenance(study: Study) -> str:
         ("Jobs", f"{count(told.jobs)}; {_problems(study)}"),
         ("Cluster", escape(f"{count(cluster.gpus)} GPUs: {', '.join(cluster.shapes)}")),
         ("Queues", escape(queues)),
-        ("Decisions", escape(rhythm)),
+        ("Decisions", escape(f"{rhythm}; {takes} on the clock of the simulation")),
         ("Outages", count(cluster.outages)),
         ("Neighbours", escape(cluster.neighbours or "do not disturb each other")),
         *([("Assumptions", "<br>".join(escape(one) for one in from_.assumptions))] * bool(from_.assumptions)),

@@ -78,10 +78,11 @@ def _play(scene: Scene, run: Run, tell: Tell) -> Finished:
     journal = _journal(scheduler, run, setup) if run.journal else None
     followed = Followed(scheduler, len(scene.trace.jobs), tell)
     watched = Watched(followed, timer=perf_counter_ns if run.timed else None)
+    clock = Clockwork(setup, scene.trace.jobs)
     try:
-        record = Clockwork(setup, scene.trace.jobs).play(
-            watched, until_ms=NEVER if scene.until_ms is None else scene.until_ms
-        )
+        record = clock.play(watched, until_ms=NEVER if scene.until_ms is None else scene.until_ms)
+        if journal is not None and isinstance(scheduler, Brain):
+            scheduler.see_the_end(clock)
     finally:
         if journal is not None:
             journal.close()

@@ -36,6 +36,7 @@ class Wishes(Struct, frozen=True, kw_only=True):
     """Schedulers are told run times with this error; None: nothing."""
     interval_ms: int | None = None
     tick_ms: int | None = None
+    decision_ms: int = 0
 
 
 class Scene(Struct, frozen=True, kw_only=True):
@@ -139,6 +140,7 @@ def _setup(source: Source, trace: Trace, wishes: Wishes, seed: int | None) -> Se
         seed=number,
         interval_ms=setup.interval_ms if wishes.interval_ms is None else wishes.interval_ms,
         tick_ms=setup.tick_ms if wishes.tick_ms is None else wishes.tick_ms,
+        decision_ms=wishes.decision_ms,
     )
 
 

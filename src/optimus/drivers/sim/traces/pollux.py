@@ -5,9 +5,10 @@
                           validation-<batch>.csv   progress, iteration, metric, grad_sqr, grad_var; a row per epoch
     workloads_load1.0/workload-1.csv         name, time, application, num_replicas, batch_size
 
-A job can be run in three ways, which must not be mixed in one table. Times are kept as they are: decisions fall on
-whole minutes, and a shift would move them. The set-up is that of the paper's simulations: 16 nodes of four T4,
-decisions every 60 s, 30 s for each start.
+A job can be run in three ways, which must not be mixed in one table. In all of them its ideal is what its owner asked
+for, as far as it can have it; where sizes are free, policies see the range and not that number. Times are kept as they
+are: decisions fall on whole minutes, and a shift would move them. The set-up is that of the paper's simulations: 16
+nodes of four T4, decisions every 60 s, 30 s for each start.
 Source: the artifact of Qiao et al., OSDI'21.
 """
 
@@ -127,12 +128,13 @@ def _job(row: Row, applications: Path, mode: Mode) -> Job:
     if alone is not None:
         most = 1
         tuned = alone if mode is Mode.ADAPTIVE else batch
+    replicas = min(asked, most) if elastic else asked
     return Job(
         name=row.name("name"),
         submit_ms=row.ms("time"),
         family=application.name,
-        work=Training(application, tuned, asked),
-        replicas=1 if elastic else asked,
+        work=Training(application, tuned, replicas),
+        replicas=replicas,
         min_replicas=1 if elastic else 0,
         max_replicas=most if elastic else 0,
         start_ms=RESTART_MS,

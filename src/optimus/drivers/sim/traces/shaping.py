@@ -26,8 +26,7 @@ BURST_MS = 600_000
 
 def gpu_ms(job: Job) -> float:
     """GPU time as its owner asked for it; parts of devices count as parts."""
-    replicas = getattr(job.work, "replicas", job.replicas)
-    return float(replicas * job.gpus * job.gpu_milli) / WHOLE_DEVICE_MILLI * job.work.ideal_ms()
+    return float(job.replicas * job.gpus * job.gpu_milli) / WHOLE_DEVICE_MILLI * job.work.ideal_ms()
 
 
 def offered_load(jobs: Sequence[Job], cluster_gpus: int) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct, structs
 
 from optimus.drivers.sim.brain import Brain
-from optimus.drivers.sim.clockwork import Clockwork
+from optimus.drivers.sim.clockwork import NEVER, Clockwork
 from optimus.drivers.sim.forecasting.arrivals import Past
 from optimus.drivers.sim.forecasting.sampling import HOPELESS, Futures
 from optimus.drivers.sim.measuring import Measured, ask, measure
@@ -51,14 +51,16 @@ Pair = tuple[Played, Played]
 """Today and changed."""
 
 
-def play_again(trace: Trace, worlds: tuple[tuple[Setup, str], tuple[Setup, str]], tell: Tell) -> Pair:
-    """The jobs of a trace from the beginning, in two set-ups with their policies."""
+def play_again(
+    trace: Trace, worlds: tuple[tuple[Setup, str], tuple[Setup, str]], tell: Tell, *, until_ms: int | None = None
+) -> Pair:
+    """The jobs of a trace from the beginning, in two set-ups with their policies; `until_ms` where jobs never end."""
     asked = ask(trace.jobs)
     played = []
     for setup, policy in worlds:
         brain = Brain(Engine(policy=policy, settings=setup.settings, seed=setup.seed))
         followed = Followed(brain, len(trace.jobs), lambda _over: None)
-        record = Clockwork(setup, trace.jobs).play(followed)
+        record = Clockwork(setup, trace.jobs).play(followed, until_ms=NEVER if until_ms is None else until_ms)
         played.append(
             Played(
                 setup=setup,

@@ -68,4 +68,5 @@ class Work(Protocol):
     def begin(self) -> Progress: ...
 
     def ideal_ms(self) -> float:
-        """How long it takes undisturbed, as its owner asked for it. For slowdown and fairness, never for schedulers."""
+        """How long it takes undisturbed, as its owner asked for it (`Job.replicas`). For slowdown, fairness and
+        goodput, never for schedulers."""
