@@ -16,7 +16,7 @@ from optimus.drivers.sim.peers.pollux import pollux
 from optimus.drivers.sim.peers.scaling import Speeds, next_size, sizes_of
 from optimus.drivers.sim.peers.sia import sia, solve, solve_integer
 from optimus.drivers.sim.peers.themis import Themis, themis
-from optimus.drivers.sim.setup import Setup, uniform_nodes
+from optimus.drivers.sim.setup import Outage, Setup, uniform_nodes
 from optimus.drivers.sim.works.steady import Steady
 from tests.sim.peers.stories import ended, job, play, started
 
@@ -101,6 +101,31 @@ def test_elasticflow_keeps_its_promise_when_others_come_later() -> None:
     records = play(elasticflow(), jobs, gpus=4, round_s=10)
     assert ended(records)["promised"] <= 240
     assert records["greedy"].rejected
+
+
+def test_elasticflow_lets_no_late_job_starve_those_that_can_be_in_time() -> None:
+    """Half of the GPUs are lost after a minute: "late" had three and cannot make it with two; "due" needs one."""
+    jobs = [elastic("late", 700, deadline_ms=240_000), elastic("due", 300, deadline_ms=400_000)]
+    lost = Outage(node="gpu-1", at_ms=60_000, for_ms=1_000_000)
+    records = play(elasticflow(), jobs, nodes=2, gpus=2, round_s=60, outages=(lost,))
+    assert ended(records)["due"] <= 400
+    assert ended(records)["late"] > 240
+    assert records["late"].run_ms == records["late"].end_ms  # it goes on with what is left
+
+
+def test_elasticflow_admits_what_is_due_sooner_if_nobody_becomes_late_by_it() -> None:
+    jobs = [elastic("long", 300, deadline_ms=1_000_000), elastic("urgent", 60, at=10, deadline_ms=150_000)]
+    records = play(elasticflow(), jobs, round_s=10)
+    assert ended(records) == {"urgent": 70, "long": 360}
+
+
+def test_elasticflow_counts_time_up_to_the_deadline_and_not_only_whole_slots() -> None:
+    assert ended(play(elasticflow(), [elastic("tight", 290, deadline_ms=299_000)], round_s=60)) == {"tight": 290}
+
+
+def test_elasticflow_knows_that_a_start_takes_time() -> None:
+    job = elastic("slow to start", 300, deadline_ms=310_000, start_ms=30_000)
+    assert play(elasticflow(), [job], round_s=60)["slow to start"].rejected
 
 
 # -- Sia ------------------------------------------------------------------------------------------------------
