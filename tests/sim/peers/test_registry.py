@@ -29,6 +29,7 @@ FRAMES = {
     "room",
     "rounds",
     "scaling",
+    "seating",
     "whole_nodes",
 }
 
