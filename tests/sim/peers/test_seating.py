@@ -27,11 +27,11 @@ def test_no_gpu_idles_because_another_job_counts_on_it(make: Callable[[], Schedu
 
 
 def test_what_is_left_goes_to_whoever_can_take_it_where_it_was_if_it_can_stay() -> None:
-    """One GPU is free on either node: "pair" cannot, "old" stays where it was, and "new" takes the other one."""
-    clock = Clockwork(Setup(nodes=uniform_nodes(2, 4)), [job("pair", 1, 2), job("old", 1), job("new", 1)])
+    """One GPU is free on either node: the pair cannot, "old" stays where it was, and "new" takes the other one."""
+    clock = Clockwork(Setup(nodes=uniform_nodes(2, 4)), [job("a pair", 1, 2), job("new", 1), job("old", 1)])
     runs = {run.index: run for run in clock.runs}
     free = {0: 1, 1: 1}
-    assert fill([0, 1, 2], lambda _: (1,), runs, {1: (1,)}, {0: ()}, free, clock) == {1: (1,), 2: (0,)}
+    assert fill([0, 2, 1], lambda _: (1,), runs, {2: (1,)}, {0: ()}, free, clock) == {2: (1,), 1: (0,)}
     assert free == {0: 0, 1: 0}
 
 
