@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from optimus.drivers.sim.clockwork import Clockwork, Run, SimulationError
+from optimus.drivers.sim.clockwork import Clockwork, Run
 from optimus.drivers.sim.peers.rounds import Nodes, free_gpus, seat
 from optimus.drivers.sim.peers.seating import fill
 from optimus.drivers.sim.works.training import TrainingProgress, packed
@@ -89,9 +89,3 @@ def place_sizes(
         return (size for size in reversed(sizes_of(jobs[index])) if size <= most)
 
     return placed | fill(jobs if order is None else order, tries, jobs, held, placed, free, clock)
-
-
-def demand_single_gpus(jobs: Mapping[int, Run], name: str) -> None:
-    for run in jobs.values():
-        if run.job.gpus != 1:
-            raise SimulationError(f"{name} takes replicas of one GPU, and {run.job.name} has {run.job.gpus} in each")

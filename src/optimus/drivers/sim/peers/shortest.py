@@ -49,7 +49,8 @@ class ShortestRemaining:
         for index in reversed(clock.active):  # in order of arrival, so the new ones are last
             if index <= self._last:
                 break
-            insort(self._waiting, (self._expect(jobs[index]), index))
+            if index in jobs:
+                insort(self._waiting, (self._expect(jobs[index]), index))
         self._last = max(self._last, next(reversed(clock.active)))
         for index in sorted(self._placed - held.keys()):  # its node was lost
             if index in jobs:

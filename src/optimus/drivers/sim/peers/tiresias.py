@@ -49,7 +49,8 @@ class Tiresias:
         for index in reversed(clock.active):  # in order of arrival, so the new ones are last
             if index <= self._last:
                 break
-            arrived.append(index)
+            if index in jobs:
+                arrived.append(index)
         for index in reversed(arrived):
             self._ran_ms[index] = 0
             self._fresh[index] = None
@@ -57,8 +58,7 @@ class Tiresias:
 
     def _remind(self, run: Run, clock: Clockwork) -> None:
         """Of the time when it is demoted."""
-        if run.job.total_gpus:
-            clock.remind(run.index, clock.now_ms - self._ran_ms[run.index] - -self._threshold // run.job.total_gpus)
+        clock.remind(run.index, clock.now_ms - self._ran_ms[run.index] - -self._threshold // run.job.total_gpus)
 
 
 def tiresias() -> RoundScheduler:
