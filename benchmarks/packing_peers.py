@@ -52,7 +52,7 @@ def run(traces: Path, case: tuple[str, str, int]) -> Reached:
     placer = Placer(cluster, rules[which](), random_ties=chance if which == "random" else None)
     count = Count(capacity, LOADS)
     for pod in arrivals(pods, capacity, order):
-        count.add(pod, placed=placer.place(Pod(*pod)))
+        count.add(pod, placed=placer.place(Pod(*pod)) is not None)
     return count.reached()
 
 

@@ -63,6 +63,15 @@ def test_the_number_of_processes_changes_no_byte(tmp_path: Path) -> None:
     assert made["provenance"]["command"].endswith("--policy fifo --policy native --policy tiresias")
 
 
+def test_every_published_baseline_can_be_named() -> None:
+    """Gangs, whole nodes and no run times told: none of them may need more than its name."""
+    names = ("lucid", "fgd", "best-fit", "sia", "pollux", "optimus-eurosys", "afs", "themis", "elasticflow", "kai")
+    ran = simulate(TINY, *(word for name in names for word in ("--policy", name)))
+    assert ran.code == 0, ran.err
+    rows = {line.split(" ")[0] for line in ran.out.splitlines()}
+    assert set(names) <= rows
+
+
 def test_another_reference_turns_the_comparison_round() -> None:
     ran = simulate(TINY, "--policy", "native", "--policy", "qssf", "--reference", "qssf", "-o", "json")
     told = ran.json()

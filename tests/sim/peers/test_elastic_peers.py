@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,16 @@ from optimus.drivers.sim.clockwork import Clockwork, SimulationError
 from optimus.drivers.sim.jobs import Job
 from optimus.drivers.sim.peers.afs import afs
 from optimus.drivers.sim.peers.elasticflow import elasticflow
+from optimus.drivers.sim.peers.gavel import gavel_las
 from optimus.drivers.sim.peers.optimus_eurosys import optimus_eurosys
 from optimus.drivers.sim.peers.pollux import pollux
+from optimus.drivers.sim.peers.rounds import RoundScheduler
 from optimus.drivers.sim.peers.scaling import Speeds, next_size, sizes_of
+from optimus.drivers.sim.peers.shortest import srtf
 from optimus.drivers.sim.peers.sia import sia, solve, solve_integer
 from optimus.drivers.sim.peers.themis import Themis, themis
-from optimus.drivers.sim.setup import Setup, uniform_nodes
+from optimus.drivers.sim.peers.tiresias import tiresias
+from optimus.drivers.sim.setup import Outage, Setup, uniform_nodes
 from optimus.drivers.sim.works.steady import Steady
 from tests.sim.peers.stories import ended, job, play, started
 
@@ -103,6 +108,31 @@ def test_elasticflow_keeps_its_promise_when_others_come_later() -> None:
     assert records["greedy"].rejected
 
 
+def test_elasticflow_lets_no_late_job_starve_those_that_can_be_in_time() -> None:
+    """Half of the GPUs are lost after a minute: "late" had three and cannot make it with two; "due" needs one."""
+    jobs = [elastic("late", 700, deadline_ms=240_000), elastic("due", 300, deadline_ms=400_000)]
+    lost = Outage(node="gpu-1", at_ms=60_000, for_ms=1_000_000)
+    records = play(elasticflow(), jobs, nodes=2, gpus=2, round_s=60, outages=(lost,))
+    assert ended(records)["due"] <= 400
+    assert ended(records)["late"] > 240
+    assert records["late"].run_ms == records["late"].end_ms  # it goes on with what is left
+
+
+def test_elasticflow_admits_what_is_due_sooner_if_nobody_becomes_late_by_it() -> None:
+    jobs = [elastic("long", 300, deadline_ms=1_000_000), elastic("urgent", 60, at=10, deadline_ms=150_000)]
+    records = play(elasticflow(), jobs, round_s=10)
+    assert ended(records) == {"urgent": 70, "long": 360}
+
+
+def test_elasticflow_counts_time_up_to_the_deadline_and_not_only_whole_slots() -> None:
+    assert ended(play(elasticflow(), [elastic("tight", 290, deadline_ms=299_000)], round_s=60)) == {"tight": 290}
+
+
+def test_elasticflow_knows_that_a_start_takes_time() -> None:
+    job = elastic("slow to start", 300, deadline_ms=310_000, start_ms=30_000)
+    assert play(elasticflow(), [job], round_s=60)["slow to start"].rejected
+
+
 # -- Sia ------------------------------------------------------------------------------------------------------
 
 
@@ -139,9 +169,18 @@ def test_sia_places_sizes_that_do_not_divide_a_node() -> None:
     assert ended(play(sia(), jobs, nodes=2, gpus=4, round_s=60)) == {"three": 60, "five": 60}
 
 
-def test_sia_takes_replicas_of_one_gpu() -> None:
-    with pytest.raises(SimulationError, match="one GPU"):
-        play(sia(), [job("pod", 60, 8)], gpus=8, round_s=60)
+def test_sia_takes_replicas_of_several_gpus() -> None:
+    """A whole node, half a node, and two halves on whichever nodes have them."""
+    jobs = [job("node", 60, 4), job("half", 60, 2), job("halves", 60, 2, replicas=2)]
+    assert ended(play(sia(), jobs, nodes=3, gpus=4, round_s=60)) == {"node": 60, "half": 60, "halves": 60}
+
+
+@pytest.mark.parametrize("make", [sia, pollux])
+def test_rigid_jobs_of_any_size_find_their_place(make: Callable[[], RoundScheduler]) -> None:
+    """Replicas of three GPUs, one to a node; "one" takes what they leave, and "three-c" waits for a node."""
+    jobs = [job(f"three-{name}", 60, 3) for name in "abc"] + [job("one", 60)]
+    ends = sorted(ended(play(make(), jobs, nodes=2, gpus=4, round_s=60)).values())
+    assert [end - ends[0] for end in ends] == [0, 0, 0, 60]  # pollux lets a job come of age before it starts it
 
 
 # -- Optimus of EuroSys, Pollux ----------------------------------------------------------------------------------
@@ -162,9 +201,32 @@ def test_pollux_shares_so_that_nobody_is_far_behind() -> None:
     assert ended(records)["steep"] < ended(records)["flat"]
 
 
-def test_pollux_says_which_jobs_it_takes() -> None:
-    with pytest.raises(SimulationError, match="can run on one GPU"):
-        play(pollux(), [job("rigid", 60, replicas=2)], gpus=4, round_s=60)
+def test_pollux_takes_rigid_jobs_as_one_size() -> None:
+    jobs = [job("rigid", 60, replicas=2), job("node", 60, 4, at=1), elastic("elastic", 60)]
+    records = play(pollux(), jobs, nodes=2, gpus=4, round_s=60)
+    assert records["rigid"].run_ms == records["node"].run_ms == 60_000
+
+
+def test_pollux_says_which_clusters_it_takes() -> None:
+    cluster = (*uniform_nodes(1, 4), *uniform_nodes(1, 8, model="large"))
+    with pytest.raises(SimulationError, match="equal nodes"):
+        play(pollux(), [job("a", 60)], cluster=cluster, round_s=60)
+
+
+def test_the_other_optimus_takes_rigid_jobs_of_several_gpus() -> None:
+    jobs = [job("node", 60, 4), job("half", 60, 2), elastic("elastic", 120)]
+    assert ended(play(optimus_eurosys(), jobs, nodes=2, gpus=4, round_s=60))["elastic"] == 60
+
+
+# -- work without GPUs ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [afs, elasticflow, sia, pollux, optimus_eurosys, themis, tiresias, srtf, gavel_las])
+def test_work_without_gpus_starts_at_once(make: Callable[[], RoundScheduler]) -> None:
+    jobs = [job("gpu", 600), job("cpu", 30, 0, at=1)]
+    records = play(make(), jobs, round_s=60)
+    assert ended(records)["cpu"] == 90
+    assert records["gpu"].run_ms == 600_000
 
 
 # -- Themis ---------------------------------------------------------------------------------------------------

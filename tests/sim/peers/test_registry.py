@@ -17,8 +17,6 @@ from optimus.drivers.sim.setup import Outage, Setup, SharedDevice, uniform_nodes
 from optimus.drivers.sim.works.steady import Steady
 from tests.sim.peers.stories import job
 
-FROM_ONE = {"pollux"}
-"""It takes only jobs that can run on one GPU."""
 FRAMES = {
     "expectations",
     "from_inside",
@@ -29,6 +27,7 @@ FRAMES = {
     "room",
     "rounds",
     "scaling",
+    "seating",
     "whole_nodes",
 }
 
@@ -63,7 +62,7 @@ def test_every_job_ends_and_nothing_is_left_behind(name: str) -> None:
     setup = Setup(
         nodes=uniform_nodes(3, 4), interval_ms=entry.round_ms, outages=(outage,), neighbours=SharedDevice(), seed=1
     )
-    clock = Clockwork(setup, [each for each in a_day(7) if name not in FROM_ONE or each.least == 1])
+    clock = Clockwork(setup, list(a_day(7)))
     record = clock.play(entry.make())
     assert all(each.end_ms is not None for each in record.jobs)
     assert clock.free == clock.capacity

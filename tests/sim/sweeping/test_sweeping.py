@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
+from optimus.drivers.sim.setup import SharedDevice
 from optimus.drivers.sim.sweeping import (
     Failed,
     Finished,
@@ -38,6 +39,15 @@ def test_the_same_jobs_come_at_every_load_only_faster_or_slower() -> None:
     assert [job.work for job in slow.trace.jobs] == [job.work for job in fast.trace.jobs]
     spans = [scene.trace.jobs[-1].submit_ms - scene.trace.jobs[0].submit_ms for scene in (slow, fast)]
     assert spans[0] == pytest.approx(2 * spans[1], rel=1e-3)
+
+
+def test_who_shares_devices_without_being_asked_to_pays_for_it_and_nobody_else_does() -> None:
+    (scene,), runs = tiny("lucid", "native")
+    assert [setup_for(scene, run.contender).neighbours for run in runs] == [SharedDevice(), None]
+    known = structs.replace(scene, setup=structs.replace(scene.setup, neighbours=SharedDevice(800)))
+    assert [setup_for(known, run.contender).neighbours for run in runs] == [SharedDevice(800)] * 2
+    results, _ = swept((scene,), runs)
+    assert all(isinstance(result, Finished) for result in results.values())
 
 
 def test_two_processes_find_what_one_finds() -> None:

@@ -63,7 +63,7 @@ class Afs:
                 winner = better(winner, other)
             left -= winner.cost()
             winner.resize(winner.larger)
-        return place_sizes({bid.index: bid.size for bid in served}, jobs, held, clock)
+        return place_sizes({bid.index: bid.size for bid in served}, jobs, held, clock, [bid.index for bid in bids])
 
 
 def better(one: _Bid, other: _Bid) -> _Bid:

@@ -11,7 +11,8 @@ shares were worked out waits until they are worked out again, which happens afte
 received time is then forgotten, and what was not received is owed.
 Source: Narayanan et al., OSDI'20, and its artifact (rounds of 360 s). Speeds were measured beforehand, as there. Space
 sharing is off. The objectives and what differs in them: `gavel_shares`.
-Differences: rounds are always of the same length; there, one ends early when all of its jobs do.
+Differences: rounds are always of the same length; there, one ends early when all of its jobs do. There, GPUs are only
+counted; here, replicas may have several, and GPUs of a job that finds no place go to the next (`seating`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from optimus.drivers.sim.peers.gavel_shares import (
     throughput,
 )
 from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler, free_gpus, together
+from optimus.drivers.sim.peers.seating import fill
 
 FORGET_MS = 1_000_000
 
@@ -78,8 +80,10 @@ class Gavel:
         self._meet(jobs, models)
         if self._changed and (self._since_ms is None or clock.now_ms - self._since_ms >= FORGET_MS):
             self._work_out(jobs, clock)
-        chosen = self._choose(jobs, clock)
-        return self._seat(jobs, chosen, {i: n for i, n in held.items() if where[i] == chosen.get(i)}, clock)
+        line = self._line(clock)
+        chosen = self._choose(line, jobs, clock)
+        kept = {i: n for i, n in held.items() if where[i] == chosen.get(i)}
+        return self._seat(line, jobs, chosen, kept, held, clock)
 
     def _meet(self, jobs: Mapping[int, Run], models: Models) -> None:
         if jobs.keys() == self._known:
@@ -102,28 +106,43 @@ class Gavel:
         self._shares = dict(zip(jobs, shares, strict=True))
         self._since_ms, self._changed = clock.now_ms, False
 
-    def _choose(self, jobs: Mapping[int, Run], clock: Clockwork) -> dict[int, int]:
-        """The model of each job that runs in this round."""
-        assert self._models is not None
-        known = [index for index in jobs if index in self._shares]
+    def _line(self, clock: Clockwork) -> list[tuple[int, int]]:
+        """Jobs and models they can run on, in the order in which they are served."""
+        known = [index for index in self._shares if index in clock.active]
+        if not known:
+            return []
         half_ms = clock.setup.interval_ms / 2 or 1
         share = np.array([self._shares[index] for index in known])
         rank = share / (np.array([self._got[index] for index in known]) + half_ms)
         owed = np.array([self._owed[index] for index in known])
         speed = np.array([self._speeds[index] for index in known])
+        return [
+            (known[row], model)
+            for model in np.argsort(-speed.sum(axis=0), kind="stable").tolist()
+            for row in np.lexsort((-share[:, model], -owed[:, model], -rank[:, model])).tolist()
+            if speed[row, model]
+        ]
+
+    def _choose(self, line: list[tuple[int, int]], jobs: Mapping[int, Run], clock: Clockwork) -> dict[int, int]:
+        """The model of each job that runs in this round."""
+        assert self._models is not None
         left = self._models.gpus(clock)
         chosen: dict[int, int] = {}
-        for model in np.argsort(-speed.sum(axis=0), kind="stable").tolist() if known else []:
-            for row in np.lexsort((-share[:, model], -owed[:, model], -rank[:, model])).tolist():
-                index = known[row]
-                gpus = jobs[index].job.total_gpus
-                if index not in chosen and speed[row, model] and gpus <= left[model]:
-                    chosen[index] = model
-                    left[model] -= gpus
+        for index, model in line:
+            gpus = jobs[index].job.total_gpus
+            if index not in chosen and gpus <= left[model]:
+                chosen[index] = model
+                left[model] -= gpus
         return chosen
 
     def _seat(
-        self, jobs: Mapping[int, Run], chosen: Mapping[int, int], kept: Mapping[int, Nodes], clock: Clockwork
+        self,
+        line: list[tuple[int, int]],
+        jobs: Mapping[int, Run],
+        chosen: Mapping[int, int],
+        kept: Mapping[int, Nodes],
+        held: Mapping[int, Nodes],
+        clock: Clockwork,
     ) -> Mapping[int, Nodes]:
         assert self._models is not None
         free = free_gpus(clock, kept)
@@ -133,6 +152,12 @@ class Gavel:
         for index in sorted(chosen.keys() - kept.keys(), key=lambda i: (-jobs[i].job.total_gpus, i)):
             job = jobs[index].job
             placed[index] = together(by_model[chosen[index]], job.replicas, job.gpus)
+        if all(placed.values()):
+            return placed
+        for model, free_here in enumerate(by_model):
+            here = {i: n for i, n in held.items() if of_node[n[0]] == names[model]}
+            order = [index for index, where in line if where == model]
+            placed |= fill(order, lambda i: (jobs[i].job.replicas,), jobs, here, placed, free_here, clock)
         return placed
 
 

@@ -8,7 +8,8 @@ jobs on a device; priority by estimated GPU time.
 Differences: utilisation is what the job says (`activity_milli`) instead of three classes from a profiling run, and a
 job that says nothing is never packed; the estimate is that of `shortest.History` instead of an additive model; there is
 no profiler, so no time is spent on it; jobs are packed whatever the load.
-What sharing costs is the set-up's to say (`neighbours`): without it sharing would be free, so it is demanded.
+What sharing costs is the set-up's to say (`neighbours`): without it sharing would be free, so it is demanded. From the
+command line a set-up that says nothing is given `SharedDevice` for the run of this peer.
 """
 
 from __future__ import annotations

@@ -28,7 +28,9 @@ Floats = NDArray[np.float64]
 WHOLE = 1000
 NO_ROOM = -1
 MOST_CPU_MILLI, MOST_GPU_MILLI = 128_000, 8_000
-"""What best-fit measures remainders by."""
+"""What best-fit measures remainders by, unless a node has more."""
+CLOSED_MILLI = 1 << 40
+"""More CPU than any node has: one that lacks it has room for nobody."""
 
 
 class Pod(NamedTuple):
@@ -42,6 +44,13 @@ class Pod(NamedTuple):
     models: tuple[str, ...] = ()
 
 
+class Spot(NamedTuple):
+    """Where a pod is."""
+
+    node: int
+    devices: tuple[int, ...] = ()
+
+
 class Cluster:
     """Free room on nodes, in the order of their names."""
 
@@ -51,6 +60,8 @@ class Cluster:
         self.models = tuple(models)
         self.names = sorted(set(self.models))
         self.model = np.array([self.names.index(m) for m in self.models])
+        self.most_cpu = max(MOST_CPU_MILLI, int(cpu.max(initial=0)))
+        self.most_gpu = max(MOST_GPU_MILLI, int(gpus.sum(axis=1).max(initial=0)))
         self.changed: list[int] = []
         """Nodes, one entry for each pod that was put there."""
 
@@ -62,16 +73,30 @@ class Cluster:
                 fits &= np.isin(self.model[nodes], [i for i, m in enumerate(self.names) if m in pod.models])
         return fits
 
-    def put(self, pod: Pod, node: int, device: int) -> None:
+    def put(self, pod: Pod, node: int, device: int) -> Spot:
         """`device` matters for a part of one; whole devices are the first that are free."""
         gpus = self.gpus[node]
+        chosen: list[int] = []
         if pod.gpu_count:
-            chosen = [device] if pod.gpu_milli < WHOLE else np.flatnonzero(gpus == WHOLE)[: pod.gpu_count]
+            chosen = [device] if pod.gpu_milli < WHOLE else np.flatnonzero(gpus == WHOLE)[: pod.gpu_count].tolist()
             gpus[chosen] -= pod.gpu_milli
         self.cpu[node] -= pod.cpu_milli
         self.memory[node] -= pod.memory_mib
         if min(gpus.min(), self.cpu[node], self.memory[node]) < 0:
             raise ValueError(f"{pod} does not fit on node {node}")
+        self.changed.append(node)
+        return Spot(node, tuple(chosen))
+
+    def take_back(self, pod: Pod, spot: Spot) -> None:
+        """The pod is gone."""
+        self.gpus[spot.node, list(spot.devices)] += pod.gpu_milli
+        self.cpu[spot.node] += pod.cpu_milli
+        self.memory[spot.node] += pod.memory_mib
+        self.changed.append(spot.node)
+
+    def close(self, node: int, sign: int = 1) -> None:
+        """Nothing fits there any more, until it is opened again (-1)."""
+        self.cpu[node] -= sign * CLOSED_MILLI
         self.changed.append(node)
 
 
@@ -91,17 +116,17 @@ class Placer:
         self._all = np.arange(len(cluster.cpu))
         self._rows: dict[Pod, tuple[Ints, Ints, int]] = {}
 
-    def place(self, pod: Pod) -> bool:
+    def place(self, pod: Pod) -> Spot | None:
+        """None: there is no room."""
         scores, devices = self._row(pod)
         best = scores.max()
         if best == NO_ROOM:
-            return False
+            return None
         node = int(np.argmax(scores))
         if self._random is not None:
             equal = np.flatnonzero(scores == best)
             node = int(equal[self._random.integers(len(equal))])
-        self.cluster.put(pod, node, int(devices[node]))
-        return True
+        return self.cluster.put(pod, node, int(devices[node]))
 
     def _row(self, pod: Pod) -> tuple[Ints, Ints]:
         known = self._rows.get(pod)
@@ -139,8 +164,8 @@ class BestFit:
 
     def score(self, cluster: Cluster, pod: Pod, nodes: Ints) -> tuple[Ints, Ints]:
         gpus = cluster.gpus[nodes]
-        cpu_left = (cluster.cpu[nodes] - pod.cpu_milli) / MOST_CPU_MILLI
-        gpu_left = (gpus.sum(axis=1) - pod.gpu_count * pod.gpu_milli) / MOST_GPU_MILLI
+        cpu_left = (cluster.cpu[nodes] - pod.cpu_milli) / cluster.most_cpu
+        gpu_left = (gpus.sum(axis=1) - pod.gpu_count * pod.gpu_milli) / cluster.most_gpu
         score = ((1.0 - 0.5 * cpu_left - 0.5 * gpu_left) * 100).astype(np.int64)
         tight = np.where(gpus >= max(pod.gpu_milli, 1), gpus, 2 * WHOLE)
         return score, np.argmin(tight, axis=1)

@@ -5,7 +5,8 @@ place is discounted by max(age - 30 s x restarts, 0) / (age + 30 s), the power i
 node, a job may at most double the largest size it has measured.
 Differences: the artifact searches with a genetic algorithm (100 generations of 100); here the sizes come from an exact
 dynamic programme over 1, 2, 4, 8, 12 … GPUs and are placed in whole nodes. That is its objective with another solver.
-Elastic jobs that are not measured training have the speeds that they tell instead of a goodput that they fit.
+Elastic jobs that are not measured training have the speeds that they tell instead of a goodput that they fit. Rigid
+jobs, which Pollux does not have, are one size: as asked for or nothing; replicas may have several GPUs, on one node.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from optimus.drivers.sim.clockwork import Clockwork, Run, SimulationError
 from optimus.drivers.sim.peers.knapsack import Floats, choose
 from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler
-from optimus.drivers.sim.peers.whole_nodes import place_whole, sizes_for
+from optimus.drivers.sim.peers.whole_nodes import gpu_sizes, place_gpus
 from optimus.drivers.sim.works.training import TrainingProgress
 
 RESTART_S = 30
@@ -25,23 +26,24 @@ _LEAST = 1e-3
 
 
 def _allocate(jobs: Mapping[int, Run], held: Mapping[int, Nodes], clock: Clockwork) -> Mapping[int, Nodes]:
-    for run in jobs.values():
-        if run.job.gpus != 1 or run.job.least != 1:
-            raise SimulationError(f"pollux takes jobs that can run on one GPU, and {run.job.name} cannot")
     nodes = [n for n in range(len(clock.capacity)) if clock.up[n]]
     per_node = clock.capacity[nodes[0]] // 1000
+    if any(clock.capacity[n] != clock.capacity[nodes[0]] for n in nodes):
+        raise SimulationError("pollux takes clusters of equal nodes; on others sia is the peer that chooses sizes")
     total = per_node * len(nodes)
     fair = -(-total // len(jobs))
     options = []
+    allowed: dict[int, list[int]] = {}
     for index, run in jobs.items():
-        sizes = [k for k in sizes_for(per_node, total) if k <= most_replicas(run)]
+        sizes = allowed[index] = gpu_sizes(run, per_node, total, most_replicas(run))
         speed = fair_speedups(run, sizes, per_node, fair) * len(nodes) / total
         factor = restart_factor(run, clock.now_ms)
-        now = len(held.get(index, ()))
+        now = len(held.get(index, ())) * run.job.gpus
         values = [(k, -1.0 / (s * (1.0 if k == now else factor) + _LEAST)) for k, s in zip(sizes, speed, strict=True)]
         options.append([(0, -1.0 / _LEAST), *values])
     chosen = dict(zip(jobs, choose(options, total), strict=True))
-    return place_whole(chosen, held, nodes, per_node)
+    others = {index: sizes for index, sizes in allowed.items() if not chosen[index]}
+    return place_gpus(chosen, jobs, held, nodes, per_node, clock, others)
 
 
 def most_replicas(run: Run) -> int:
@@ -60,8 +62,8 @@ def fair_speedups(run: Run, sizes: list[int], per_node: int, fair: int) -> Float
     if model is not None:
         goodput = model.best(nodes, k)[0]
     else:
-        told = run.job.speedup_percent
-        goodput = np.array([told[min(size, len(told)) - 1] / 100 if told else float(size) for size in k])
+        told, gpus = run.job.speedup_percent, max(run.job.gpus, 1)
+        goodput = np.array([told[min(-(-size // gpus), len(told)) - 1] / 100 if told else float(size) for size in k])
     speedups: Floats = goodput[:-1] / goodput[-1]
     return speedups
 

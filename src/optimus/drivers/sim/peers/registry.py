@@ -21,6 +21,7 @@ from optimus.drivers.sim.peers.gavel import gavel_ftf, gavel_las, gavel_las_fill
 from optimus.drivers.sim.peers.kai import kai
 from optimus.drivers.sim.peers.lucid import lucid
 from optimus.drivers.sim.peers.optimus_eurosys import optimus_eurosys
+from optimus.drivers.sim.peers.packing import best_fit, fgd
 from optimus.drivers.sim.peers.pollux import pollux
 from optimus.drivers.sim.peers.sia import sia
 from optimus.drivers.sim.peers.themis import themis
@@ -34,6 +35,7 @@ class Takes(StrEnum):
     MIXED = "mixed models"  # clusters with several GPU models that jobs run on at different speeds
     QUEUES = "queues"  # guarantees, limits and weights of queues
     SHARED = "shared devices"  # jobs that say how busy they keep a device
+    PARTS = "parts of devices"  # jobs that ask for less than a whole one
     DEADLINES = "deadlines"
 
 
@@ -46,6 +48,8 @@ class Peer(Struct, frozen=True, kw_only=True):
     oracle: bool = False
     round_ms: int = 0
     """The rhythm of its paper, for the set-up; 0: it acts when something happens."""
+    shares: bool = False
+    """It puts jobs on one device that did not ask for it, so a run of it needs to know what that costs."""
 
     def line(self) -> str:
         """For a list of all."""
@@ -128,7 +132,7 @@ _ALL = [
         name="optimus-eurosys",
         make=optimus_eurosys,
         doc="GPUs go where they shorten the rest of the run most (EuroSys'18).",
-        takes=(Takes.ELASTIC,),
+        takes=(Takes.ELASTIC, Takes.RIGID),
         oracle=True,
         round_ms=_MINUTE,
     ),
@@ -152,7 +156,7 @@ _ALL = [
         name="pollux",
         make=pollux,
         doc="Best power mean of speed-ups by goodput (OSDI'21).",
-        takes=(Takes.ADAPTIVE, Takes.ELASTIC),
+        takes=(Takes.ADAPTIVE, Takes.ELASTIC, Takes.RIGID),
         round_ms=_MINUTE,
     ),
     Peer(
@@ -167,6 +171,19 @@ _ALL = [
         make=lucid,
         doc="Light jobs two to a device, least expected service first (ASPLOS'23 style).",
         takes=(Takes.RIGID, Takes.SHARED),
+        shares=True,
+    ),
+    Peer(
+        name="fgd",
+        make=fgd,
+        doc="Arrival order, each pod where fragmentation grows least (ATC'23).",
+        takes=(Takes.RIGID, Takes.PARTS, Takes.MIXED),
+    ),
+    Peer(
+        name="best-fit",
+        make=best_fit,
+        doc="Arrival order, each pod on the node with least left afterwards.",
+        takes=(Takes.RIGID, Takes.PARTS, Takes.MIXED),
     ),
     Peer(
         name="kai",

@@ -2,7 +2,8 @@
 
     allocate(jobs) ──► node of each replica, by job ──► what differs from before is stopped and placed
 
-A peer is a function of the jobs that are there and of what they have; the frame turns the difference into places.
+A peer is a function of the jobs that are there and of what they have; the frame turns the difference into places. These
+peers share out GPUs and nothing else: work without GPUs starts at once, on any node, and they do not see it.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class RoundScheduler:
     def open(self, clock: Clockwork) -> None:
         self._held = {}
         self._empty = Room(clock)
+        self._some_without_gpus = any(not run.job.gpus for run in clock.runs)
 
     def decide(self, clock: Clockwork, news: News) -> None:
         for index in news.arrived:
@@ -45,8 +47,14 @@ class RoundScheduler:
                 refuse_impossible(clock, self._empty, index)
         if not clock.active:
             return
+        jobs: Mapping[int, Run] = clock.active
+        if self._some_without_gpus:
+            self._start_without_gpus(clock)
+            jobs = {index: run for index, run in clock.active.items() if run.job.gpus}
+            if not jobs:
+                return
         held = {index: nodes for index, nodes in self._held.items() if index in clock.running}
-        wanted = {i: tuple(n) for i, n in self._allocate(clock.active, held, clock).items() if n}
+        wanted = {i: tuple(n) for i, n in self._allocate(jobs, held, clock).items() if n}
         changed: dict[int, Mapping[int, Seat]] = {}
         for index in sorted(held.keys() | wanted.keys()):  # in order of arrival
             nodes = wanted.get(index, ())
@@ -54,6 +62,12 @@ class RoundScheduler:
                 changed[index] = {ordinal: Seat(node) for ordinal, node in enumerate(nodes)}
         clock.rearrange(changed)
         self._held = wanted
+
+    def _start_without_gpus(self, clock: Clockwork) -> None:
+        node = next((node for node, up in enumerate(clock.up) if up), None)
+        for index, run in clock.active.items():
+            if node is not None and not run.job.gpus and run.waits:
+                clock.place(index, dict.fromkeys(range(run.job.replicas), Seat(node)))
 
 
 def fullest_free_first(free: dict[int, int], replicas: int, gpus: int = 1) -> Nodes:

@@ -7,10 +7,11 @@ times are taken as measured beforehand, which is what the peers' own evaluations
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from optimus.drivers.sim.clockwork import Clockwork, Run, SimulationError
+from optimus.drivers.sim.clockwork import Clockwork, Run
 from optimus.drivers.sim.peers.rounds import Nodes, free_gpus, seat
+from optimus.drivers.sim.peers.seating import fill
 from optimus.drivers.sim.works.training import TrainingProgress, packed
 
 
@@ -67,16 +68,23 @@ def next_size(run: Run, replicas: int) -> int:
 
 
 def place_sizes(
-    sizes: Mapping[int, int], jobs: Mapping[int, Run], held: Mapping[int, Nodes], clock: Clockwork
+    sizes: Mapping[int, int],
+    jobs: Mapping[int, Run],
+    held: Mapping[int, Nodes],
+    clock: Clockwork,
+    order: Iterable[int] | None = None,
 ) -> dict[int, Nodes]:
-    """Who keeps its size keeps its place; the others, largest first, on as few nodes as possible."""
+    """Who keeps its size keeps its place; the others, largest first, on as few nodes as possible. What finds no place
+    leaves it to the others, in `order` (of arrival where nothing is said) and in the largest size that has one."""
     kept = {index: nodes for index, nodes in held.items() if sizes.get(index) == len(nodes)}
     free = free_gpus(clock, kept)
     moved = sorted((i for i, size in sizes.items() if size and i not in kept), key=lambda i: (-sizes[i], i))
-    return kept | {index: seat(clock, jobs[index].job, free, sizes[index]) for index in moved}
+    placed = kept | {index: seat(clock, jobs[index].job, free, sizes[index]) for index in moved}
+    if all(placed.values()):
+        return placed
 
+    def tries(index: int) -> Iterable[int]:
+        most = sizes.get(index) or jobs[index].job.least
+        return (size for size in reversed(sizes_of(jobs[index])) if size <= most)
 
-def demand_single_gpus(jobs: Mapping[int, Run], name: str) -> None:
-    for run in jobs.values():
-        if run.job.gpus != 1:
-            raise SimulationError(f"{name} takes replicas of one GPU, and {run.job.name} has {run.job.gpus} in each")
+    return placed | fill(jobs if order is None else order, tries, jobs, held, placed, free, clock)

@@ -8,8 +8,9 @@ Sources: sjf and srtf are the textbook's, with the truth (oracle), a log-normal 
 job outlives its expectation, srtf takes it to be about to end. qssf: Hu et al. (Helios), SC'21: jobs of one user and
 name with the same GPUs, recent ones more; else of the same user; else of the same GPUs. As in its artifact the order is
 strict: nobody passes the head of the line.
-Differences: sjf and srtf skip who does not fit. qssf blends no second model (gradient-boosted trees) into its estimate,
-takes the queue for the user and the family for the name, and knows nothing before the first jobs end.
+Differences: sjf and srtf skip who does not fit (srtf with replicas of several GPUs: `seating`). qssf blends no second
+model (gradient-boosted trees) into its estimate, takes the queue for the user and the family for the name, and knows
+nothing before the first jobs end.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from optimus.drivers.sim.jobs import Job
 from optimus.drivers.sim.peers import lines
 from optimus.drivers.sim.peers.expectations import Expectation, attained_ms, erring, oracle, told
 from optimus.drivers.sim.peers.lines import LineScheduler
-from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler, free_gpus, seat
+from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler
+from optimus.drivers.sim.peers.seating import seat_in_order
 
 RECENT = 0.5
 """Weight of the last job in the estimate from similar ones."""
@@ -40,40 +42,27 @@ class ShortestRemaining:
     def __init__(self, expect: Expectation) -> None:
         self._expect = expect
         self._waiting: list[tuple[float, int]] = []
-        self._chosen: set[int] = set()
+        self._placed: set[int] = set()
         self._last = -1
 
     def __call__(self, jobs: Mapping[int, Run], held: Mapping[int, Nodes], clock: Clockwork) -> Mapping[int, Nodes]:
         for index in reversed(clock.active):  # in order of arrival, so the new ones are last
             if index <= self._last:
                 break
-            insort(self._waiting, (self._expect(jobs[index]), index))
+            if index in jobs:
+                insort(self._waiting, (self._expect(jobs[index]), index))
         self._last = max(self._last, next(reversed(clock.active)))
-        for index in sorted(self._chosen - held.keys()):  # not placed, or its node was lost
+        for index in sorted(self._placed - held.keys()):  # its node was lost
             if index in jobs:
                 insort(self._waiting, (self._left(jobs[index], clock), index))
         running = sorted((self._left(jobs[index], clock), index) for index in held)
-        left = sum(clock.capacity[n] // 1000 for n in range(len(clock.capacity)) if clock.up[n])
-        chosen: list[int] = []
-        skipped: list[tuple[float, int]] = []
-        at = 0
-        for entry in heapq.merge(running, self._waiting):
-            index = entry[1]
-            at += index not in held
-            if jobs[index].job.total_gpus <= left:
-                chosen.append(index)
-                left -= jobs[index].job.total_gpus
-            elif index not in held:
-                skipped.append(entry)
-            if not left:
-                break
-        self._waiting = skipped + self._waiting[at:]
-        self._chosen = set(chosen)
-        for index in held.keys() - self._chosen:
+        order = [index for _, index in heapq.merge(running, self._waiting)]
+        placed = seat_in_order(order, jobs, held, clock)
+        self._waiting = [entry for entry in self._waiting if entry[1] not in placed]
+        self._placed = set(placed)
+        for index in held.keys() - self._placed:
             insort(self._waiting, (self._left(jobs[index], clock), index))
-        kept = {index: held[index] for index in chosen if index in held}
-        free = free_gpus(clock, kept)
-        return kept | {i: seat(clock, jobs[i].job, free) for i in chosen if i not in kept}
+        return placed
 
     def _left(self, run: Run, clock: Clockwork) -> float:
         if self._expect.name == "oracle":

@@ -6,9 +6,10 @@ G is the goodput relative to the job's smallest and slowest configuration, p = -
 R = max(age - restarts x 30 s, 0) / (age + 30 s) where the job runs and j is not what it has; else 1. Configurations:
 1, 2, 4 … GPUs of one node, then whole nodes, of one model; an adaptive job at most doubles what it has measured.
 Source: Jayaram Subramanya et al., SOSP'23, 60 s rounds (solver: HiGHS through scipy, an exact knapsack where there is
-one model only). Rigid jobs have one size and choose only the model.
+one model only). Rigid jobs have one size, whatever it is, and choose only the model.
 Differences: goodput on a model is the job's goodput times the model's speed for it; there is no fit for each model, so
-the paper's bootstrapping of one model's fit from another's is not needed. Placement: see `whole_nodes`.
+the paper's bootstrapping of one model's fit from another's is not needed. Replicas may have several GPUs, which lie on
+one node. Placement: see `whole_nodes`.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from optimus.drivers.sim.peers.gavel import Models
 from optimus.drivers.sim.peers.gavel_shares import Floats
 from optimus.drivers.sim.peers.knapsack import choose
 from optimus.drivers.sim.peers.pollux import most_replicas, restart_factor
-from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler, together
-from optimus.drivers.sim.peers.scaling import Speeds, demand_single_gpus, sizes_of
-from optimus.drivers.sim.peers.whole_nodes import place_whole, sizes_for
+from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler
+from optimus.drivers.sim.peers.scaling import Speeds
+from optimus.drivers.sim.peers.whole_nodes import gpu_sizes, place_gpus
 from optimus.drivers.sim.works.training import TrainingProgress
 
 POWER, LAMBDA = -0.5, 1.1
@@ -40,7 +41,6 @@ class Sia:
         self._models: Models | None = None
 
     def __call__(self, jobs: Mapping[int, Run], held: Mapping[int, Nodes], clock: Clockwork) -> Mapping[int, Nodes]:
-        demand_single_gpus(jobs, "sia")
         models = self._models = self._models or Models(clock)
         self._speeds.look(jobs)
         nodes_of = [
@@ -54,9 +54,13 @@ class Sia:
         chosen = solve(options, [len(n) * g for n, g in zip(nodes_of, per_node, strict=True)])
         placed: dict[int, Nodes] = {}
         for model, nodes in enumerate(nodes_of):
-            sizes = {index: size for index, (where, size) in chosen.items() if where == model}
-            here = {i: held[i] for i in sizes if i in held and set(held[i]) <= set(nodes)}
-            placed |= _place(sizes, here, nodes, per_node[model])
+            gpus = {index: size for index, (where, size) in chosen.items() if where == model}
+            here = {i: held[i] for i in gpus if i in held and set(held[i]) <= set(nodes)}
+            others: dict[int, list[int]] = {}
+            for index, where, size, _ in options:
+                if where == model and index not in chosen and index not in placed:
+                    others.setdefault(index, []).append(size)
+            placed |= place_gpus(gpus, jobs, here, nodes, per_node[model], clock, others)
         return placed
 
     def _options(
@@ -76,7 +80,7 @@ class Sia:
             if not sizes or not speeds[model]:
                 continue
             for size, goodput in zip(sizes, self._goodput(run, sizes, per_node[model]), strict=True):
-                same = not now or (len(now) == size and models.of_node[now[0]] == models.names[model])
+                same = not now or (len(now) * run.job.gpus == size and models.of_node[now[0]] == models.names[model])
                 found.append((model, size, float(goodput) * speeds[model], 1.0 if same else max(factor, 1e-2)))
         if not found:
             return []
@@ -89,17 +93,12 @@ class Sia:
         if model is not None:
             k = np.array(sizes)
             return np.maximum(model.best(-(-k // per_node), k)[0], 1e-9)
-        return np.array([self._speeds.of(run, size) for size in sizes])
+        return np.array([self._speeds.of(run, size // max(run.job.gpus, 1)) for size in sizes])
 
 
 def _sizes(run: Run, per_node: int, total: int) -> list[int]:
-    if run.job.least == run.job.most:
-        return [run.job.replicas] if run.job.replicas <= total else []
-    most = min(total, run.job.most)
-    if isinstance(run.progress, TrainingProgress) and run.progress.work.batch is None:
-        most = min(most, most_replicas(run))
-    allowed = set(sizes_of(run))
-    return [size for size in sizes_for(per_node, total) if size <= most and size in allowed]
+    adaptive = isinstance(run.progress, TrainingProgress) and run.progress.work.batch is None
+    return gpu_sizes(run, per_node, total, most_replicas(run) if adaptive else run.job.most)
 
 
 Option = tuple[int, int, int, float]
@@ -140,19 +139,6 @@ def solve_integer(options: list[Option], capacity: list[int]) -> dict[int, tuple
     if result.x is None:
         return {}
     return {options[i][0]: options[i][1:3] for i in np.flatnonzero(result.x > 0.5)}
-
-
-def _place(sizes: dict[int, int], held: Mapping[int, Nodes], nodes: list[int], per_node: int) -> dict[int, Nodes]:
-    tidy = set(sizes_for(per_node, per_node * len(nodes)))
-    if all(size in tidy for size in sizes.values()):
-        return place_whole(sizes, held, nodes, per_node)
-    kept = {index: held[index] for index, size in sizes.items() if len(held.get(index, ())) == size}
-    free = dict.fromkeys(nodes, per_node)
-    for places in kept.values():
-        for node in places:
-            free[node] -= 1
-    moved = sorted((i for i in sizes if i not in kept), key=lambda i: (-sizes[i], i))
-    return kept | {index: together(free, sizes[index]) for index in moved}
 
 
 def sia() -> RoundScheduler:

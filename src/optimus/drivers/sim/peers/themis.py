@@ -5,8 +5,8 @@
 GPUs are leased; when a lease ends they go to the waiting and ending jobs in the order of rho, largest first.
 Source: Mahajan et al., NSDI'20: finish-time fairness, leases of 20 minutes.
 Differences: no auction: the worst gets all it asked for if that is free, and who does not fit is passed (that is the
-paper's filter at its fairest). Jobs are rigid and their bids true (told what work is left: oracle). N is the number of
-jobs now.
+paper's filter at its fairest; where replicas have several GPUs see `seating`). Jobs are rigid and their bids true (told
+what work is left: oracle). N is the number of jobs now.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from optimus.drivers.sim.clockwork import Clockwork, Run
-from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler, free_gpus, seat
+from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler, free_gpus
+from optimus.drivers.sim.peers.seating import seat_in_order
 
 LEASE_MS = 20 * 60_000
 
@@ -30,19 +31,11 @@ class Themis:
         now = clock.now_ms
         total = sum(free_gpus(clock, {}).values())
         leased = {index: nodes for index, nodes in held.items() if self._until[index] > now}
-        left = total - sum(jobs[index].job.total_gpus for index in leased)
-        chosen = []
         order = sorted(
             (i for i in jobs if i not in leased), key=lambda i: (-self.rho(jobs[i], len(jobs), total, now), i)
         )
-        for index in order:
-            if jobs[index].job.total_gpus <= left:
-                chosen.append(index)
-                left -= jobs[index].job.total_gpus
-        kept = leased | {index: held[index] for index in chosen if index in held}
-        free = free_gpus(clock, kept)
-        placed = kept | {i: seat(clock, jobs[i].job, free) for i in chosen if i not in kept}
-        for index in chosen:
+        placed = seat_in_order(order, jobs, held, clock, firm=leased)
+        for index in placed.keys() - leased.keys():
             self._until[index] = now + self._lease_ms
         waits = next((index for index in jobs if not placed.get(index)), None)
         ends = min((self._until[index] for index in placed), default=now)

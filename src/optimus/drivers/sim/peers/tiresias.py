@@ -2,7 +2,9 @@
 
 Source: Gu et al., NSDI'19; parameters as in the Pollux artifact: one threshold of 16 GPU-hours, arrival order inside a
 queue, a job that fits keeps or gets its GPUs, the rest is preempted. Placement: most free GPUs first.
-Differences: none known to the artifact; the paper's promotion of starved jobs is off there and here.
+Differences: the artifact, like the paper's simulator, counts GPUs and has replicas of one GPU; here replicas may have
+several, which need them on one node (`seating` says what happens to a job that finds none; on the artifact's own jobs
+nothing differs). The paper's promotion of starved jobs is off, there and here.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from optimus.drivers.sim.clockwork import Clockwork, Run
-from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler, free_gpus, fullest_free_first, seat
+from optimus.drivers.sim.peers.rounds import Nodes, RoundScheduler, fullest_free_first
+from optimus.drivers.sim.peers.seating import seat_in_order
 
 THRESHOLD_GPU_MS = 16 * 3_600_000
 
@@ -26,24 +29,14 @@ class Tiresias:
 
     def __call__(self, jobs: Mapping[int, Run], held: Mapping[int, Nodes], clock: Clockwork) -> Mapping[int, Nodes]:
         self._account(jobs, held, clock)
-        left = sum(clock.capacity[n] // 1000 for n in range(len(clock.capacity)) if clock.up[n])
-        chosen = []
         for queue in (self._fresh, self._worn):
-            over = []
-            for index in queue:
-                if index not in jobs:
-                    over.append(index)
-                elif jobs[index].job.total_gpus <= left:
-                    chosen.append(index)
-                    left -= jobs[index].job.total_gpus
-                if not left:
-                    break
-            for index in over:
+            for index in [index for index in queue if index not in jobs]:
                 del queue[index]
-        kept = {index: held[index] for index in chosen if index in held}
-        free = free_gpus(clock, kept)
-        new = {i: self._place(jobs[i], free, clock) for i in chosen if i not in kept}
-        return kept | new
+        placed = seat_in_order((*self._fresh, *self._worn), jobs, held, clock, how=fullest_free_first)
+        for index in placed:
+            if index in self._fresh and index not in held:
+                self._remind(jobs[index], clock)
+        return placed
 
     def _account(self, jobs: Mapping[int, Run], held: Mapping[int, Nodes], clock: Clockwork) -> None:
         passed, self._looked_ms = clock.now_ms - self._looked_ms, clock.now_ms
@@ -56,17 +49,16 @@ class Tiresias:
         for index in reversed(clock.active):  # in order of arrival, so the new ones are last
             if index <= self._last:
                 break
-            arrived.append(index)
+            if index in jobs:
+                arrived.append(index)
         for index in reversed(arrived):
             self._ran_ms[index] = 0
             self._fresh[index] = None
             self._last = index
 
-    def _place(self, run: Run, free: dict[int, int], clock: Clockwork) -> Nodes:
-        job, ran = run.job, self._ran_ms[run.index]
-        if run.index in self._fresh and job.total_gpus:
-            clock.remind(run.index, clock.now_ms - ran - -self._threshold // job.total_gpus)  # when it is demoted
-        return seat(clock, job, free, how=fullest_free_first)
+    def _remind(self, run: Run, clock: Clockwork) -> None:
+        """Of the time when it is demoted."""
+        clock.remind(run.index, clock.now_ms - self._ran_ms[run.index] - -self._threshold // run.job.total_gpus)
 
 
 def tiresias() -> RoundScheduler:

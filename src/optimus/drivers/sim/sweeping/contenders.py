@@ -46,6 +46,8 @@ class Contender(Struct, frozen=True, kw_only=True):
     about: str = ""
     round_ms: int = 0
     """The rhythm it was published with; 0: it acts when something happens."""
+    shares: bool = False
+    """It shares devices among jobs that did not ask for it."""
     code: str = ""
     """What stands in its file, as a digest; another text is another contender."""
 
@@ -110,13 +112,15 @@ def _peer(name: str, peer: str, sigma: float | None) -> Contender:
     if peer in _TOLD:
         label += _knows(sigma)
     rhythm = f" Decides every {format_duration_ms(entry.round_ms)}." if entry.round_ms else ""
+    price = " Jobs on one device slow each other down above its full activity." if entry.shares else ""
     return Contender(
         asked=name,
         label=label,
         reference=peer,
         peer=True,
-        about=f"{entry.line()}{rhythm}",
+        about=f"{entry.line()}{rhythm}{price}",
         round_ms=entry.round_ms,
+        shares=entry.shares,
     )
 
 

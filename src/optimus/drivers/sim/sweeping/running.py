@@ -23,7 +23,7 @@ from optimus.drivers.sim.measuring import Measured, Watched, measure
 from optimus.drivers.sim.measuring.columns import Asked
 from optimus.drivers.sim.measuring.watching import Fragments
 from optimus.drivers.sim.records import Record
-from optimus.drivers.sim.setup import Setup
+from optimus.drivers.sim.setup import Setup, SharedDevice
 from optimus.drivers.sim.sweeping.contenders import Contender, make
 from optimus.drivers.sim.sweeping.scenes import Scene
 from optimus.engine.journal import JournalError, JournalSettings, JournalWriter
@@ -96,9 +96,12 @@ def _play(scene: Scene, run: Run, tell: Tell) -> Finished:
 
 
 def setup_for(scene: Scene, contender: Contender) -> Setup:
+    setup = scene.setup
     if scene.own_rhythm and contender.round_ms:
-        return structs.replace(scene.setup, interval_ms=contender.round_ms)
-    return scene.setup
+        setup = structs.replace(setup, interval_ms=contender.round_ms)
+    if contender.shares and setup.neighbours is None:  # sharing must not be free for who shares without being asked to
+        setup = structs.replace(setup, neighbours=SharedDevice())
+    return setup
 
 
 def measured(finished: Finished, scene: Scene, contender: Contender, asked: Asked) -> Measured:
