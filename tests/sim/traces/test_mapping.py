@@ -97,6 +97,16 @@ def test_bad_cells_name_field_and_column(tmp_path: Path, cells: str, why: str) -
     assert why in said(trace, Verdict.LEFT_OUT)[2]
 
 
+def test_a_job_without_gpus_must_ask_for_cpus(tmp_path: Path) -> None:
+    mapping = "columns: {name: id, submit: t, duration: d, gpus: g, cpu: c}\ncluster: {gpus: 8}"
+    trace = mapped(tmp_path, mapping, "id,t,d,g,c\na,0,100,1,\nb,5,100,0,\nc,6,100,0,4\nd,7,100,1,-4\n")
+    assert [(job.name, job.gpus, job.cpu_milli) for job in trace.jobs] == [("a", 1, 0), ("c", 0, 4_000)]
+    told = said(trace, Verdict.LEFT_OUT)
+    assert "gpus is 0 and no cpu is asked for; leave the job out, give it a GPU" in told[3]
+    assert "cpu is negative" in told[5]
+    assert (trace.rows, trace.left_out) == (4, 2)
+
+
 def test_replicas_can_be_given_and_jobs_can_be_elastic(tmp_path: Path) -> None:
     mapping = """\
 columns: {submit: t, duration: d, gpus: g, replicas: r, minReplicas: least, maxReplicas: most, models: models}
