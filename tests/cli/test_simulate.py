@@ -169,6 +169,26 @@ def test_problems_of_a_trace_are_counted_by_kind_and_are_all_in_the_files(tmp_pa
     assert "Problems" not in quiet.out and quiet.err == ""
 
 
+def test_kinds_beyond_the_first_are_counted_and_can_be_seen(tmp_path: Path) -> None:
+    rows = [
+        "a,x,600,1,x",
+        "b,2017-09-04 10:00:00,x,1,x",
+        "c,2017-09-04 10:00:00,600,x,x",
+        "d,2017-09-04 10:00:00,600,0,x",
+        "e,2017-09-04 10:00:00,0,1,x",
+        "f,2017-09-04 10:00:00,-1,1,x",
+        ",2017-09-04 10:00:00,600,1,x",
+        "k,2017-09-04 10:00:00,600,1,x",
+        "g,2017-09-04 10:00:00,600,-1,x",
+        "h,2017-09-04 10:00:00,600,1",
+    ]
+    path = listed(tmp_path, "k,2017-09-04 10:00:00,600,1,x", *rows)
+    ran = simulate(path, "--nodes", "1x4", "--policy", "native")
+    assert "and 2 more of 2 other kinds; -o wide shows every kind, --json FILE every line" in ran.out
+    wide = simulate(path, "--nodes", "1x4", "--policy", "native", "-o", "wide")
+    assert "other kind" not in wide.out and "4 cells, and the header has 5" in wide.out
+
+
 def test_queues_that_are_not_in_the_cluster_spec_fail(tmp_path: Path) -> None:
     path = listed(tmp_path, "a,2017-09-04 10:00:00,600,1,visoin")
     (tmp_path / "c.yaml").write_text("cluster: [{name: n, gpus: 8}]\nqueues: [{name: vision}]\n", encoding="utf-8")
@@ -206,7 +226,13 @@ def test_files_that_cannot_be_used_fail(tmp_path: Path) -> None:
         ((TINY, "--cluster", "nowhere.yaml"), "there is no such file"),
         ((TINY, "--interval", "often"), "30s"),
         ((TINY, "--tick", "0"), "write 5m"),
-        ((TINY, "--load", "0"), "more than 0"),
+        ((TINY, "--tick", "1ms"), "too often; write at least 1s"),
+        ((TINY, "--interval", "1ms"), "too often; write at least 1s"),
+        ((TINY, "--load", "0"), "such as 0.8"),
+        ((TINY, "--load", "1e-300"), "0.001 to 1000"),
+        ((TINY, "--load", "inf"), "0.001 to 1000"),
+        ((TINY, "--predict", "1e9"), "is no prediction; write 0 to 10"),
+        ((TINY, "--nodes", "999999x999"), "write at most 1000000"),
         ((TINY, "--seed", "-1"), "0 or more"),
         ((TINY, "--jobs", "0"), "--jobs"),
         ((TINY, "--html", "no/such/folder.html"), "there is no folder"),

@@ -111,6 +111,15 @@ def test_no_job_takes_more_than_half_of_a_cluster_of_several_gpus(gpus: int, per
         (Mix(jobs=1, load=0), "load is 0"),
         (Mix(jobs=1, gpus=12), "a multiple of the 8 GPUs"),
         (Mix(jobs=1, tenants=0), "tenants is 0"),
+        (Mix(jobs=10**9), "write 1 to 2000000"),
+        (Mix(days=1e9), "days is 1e\\+09; write more than 0 and at most 3650"),
+        (Mix(days=3000, gpus=800_000), "more than 2000000 jobs; write fewer days"),
+        (Mix(jobs=2, days=3000, gpus=512), "would run for years; write more jobs"),
+        (Mix(jobs=1, load=math.inf), "load is inf"),
+        (Mix(jobs=1, load=math.nan), "load is nan"),
+        (Mix(jobs=100_000, gpus=8, load=0.001), "in more than a hundred years; write a higher load"),
+        (Mix(jobs=1, gpus=8 * 10**9), "write at most 1000000"),
+        (Mix(jobs=1, tenants=10**9), "write 1 to 10000"),
     ],
 )
 def test_what_makes_no_sense_is_refused(mix: Mix, why: str) -> None:

@@ -38,6 +38,8 @@ from numpy.typing import NDArray
 from optimus.drivers.sim.jobs import Job
 from optimus.drivers.sim.setup import Setup, uniform_nodes
 from optimus.drivers.sim.traces.gathering import split_gpus, weighted_queue
+from optimus.drivers.sim.traces.rows import LONGEST_MS
+from optimus.drivers.sim.traces.shaping import demand_load, demand_span
 from optimus.drivers.sim.traces.trace import Trace, TraceError
 from optimus.drivers.sim.works.steady import Steady
 from optimus.model.workloads import WorkloadClass
@@ -46,6 +48,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 DAY_MS = 86_400_000
+MOST_JOBS = 2_000_000
+"""More than any cluster has published; beyond it memory is full before anything is seen."""
+MOST_DAYS, MOST_GPUS, MOST_PER_NODE, MOST_TENANTS = 3_650, 1_000_000, 1_000, 10_000
 SIZES = (1, 2, 4, 8)
 """What families usually ask for."""
 _SIZE_SHARES = (0.77, 0.075, 0.075, 0.08)
@@ -60,6 +65,7 @@ _FAMILIES = 60
 """Of each tenant."""
 _SMALLER_SHARE = 0.1
 """Of jobs that are one size below what is usual in their family: somebody tries something."""
+_BATCH = 256
 _CPU_MILLI, _MEMORY_MIB = 8_000, 65_536
 """For each GPU."""
 
@@ -109,24 +115,32 @@ def generate(mix: Mix) -> Trace:
     drawn = _draw_jobs(mix, families, goal_ms, draw)
     gpu_ms = float((drawn.gpus * drawn.duration_ms).sum())
     span_ms = gpu_ms / (mix.load * mix.gpus) if mix.days is None else mix.days * DAY_MS
+    demand_span(span_ms, mix.load)
     if mix.jobs is not None and goal_ms is not None:
         drawn = Drawn(drawn.family, drawn.gpus, np.maximum(drawn.duration_ms * (goal_ms / gpu_ms), 1_000))
+        if float(drawn.duration_ms.max()) > LONGEST_MS:
+            raise TraceError(
+                f"{mix.jobs} jobs that fill {mix.gpus} GPUs for {mix.days:g} days would run for years; "
+                "write more jobs or fewer days"
+            )
     nights = np.array([kind.night for kind in _KINDS])[families.kind[drawn.family]]
     submit_ms = _arrivals(nights, span_ms, draw)
     return _trace(mix, families, drawn, submit_ms)
 
 
 def _demand_sense(mix: Mix) -> None:
-    if mix.jobs is not None and mix.jobs < 1:
-        raise TraceError(f"jobs is {mix.jobs}; write at least 1")
-    if mix.days is not None and not mix.days > 0:
-        raise TraceError(f"days is {mix.days:g}; write more than 0")
-    if not mix.load > 0:
-        raise TraceError(f"load is {mix.load:g}; write how much of the cluster is asked for, such as 0.8")
-    if mix.gpus_per_node < 1 or mix.gpus < 1 or mix.gpus % mix.gpus_per_node:
+    if mix.jobs is not None and not 1 <= mix.jobs <= MOST_JOBS:
+        raise TraceError(f"jobs is {mix.jobs}; write 1 to {MOST_JOBS}")
+    if mix.days is not None and not 0 < mix.days <= MOST_DAYS:
+        raise TraceError(f"days is {mix.days:g}; write more than 0 and at most {MOST_DAYS}")
+    demand_load(mix.load)
+    if not 1 <= mix.gpus_per_node <= MOST_PER_NODE or mix.gpus > MOST_GPUS:
+        what = f"gpus is {mix.gpus}, gpus_per_node {mix.gpus_per_node}"
+        raise TraceError(f"{what}; write at most {MOST_GPUS}, and 1 to {MOST_PER_NODE} of each node")
+    if mix.gpus < 1 or mix.gpus % mix.gpus_per_node:
         raise TraceError(f"gpus is {mix.gpus}; expected a multiple of the {mix.gpus_per_node} GPUs of a node")
-    if mix.tenants < 1:
-        raise TraceError(f"tenants is {mix.tenants}; write at least 1")
+    if not 1 <= mix.tenants <= MOST_TENANTS:
+        raise TraceError(f"tenants is {mix.tenants}; write 1 to {MOST_TENANTS}")
     if mix.jobs is None and mix.days is None:
         raise TraceError("neither jobs nor days are given; say how much is to be generated")
 
@@ -205,8 +219,13 @@ def _draw_jobs(mix: Mix, families: Families, goal_ms: float | None, draw: np.ran
     parts: list[Drawn] = []
     filled = 0.0
     while filled < goal_ms:
-        parts.append(_batch(mix, families, 256, draw))
+        parts.append(_batch(mix, families, _BATCH, draw))
         filled += float((parts[-1].gpus * parts[-1].duration_ms).sum())
+        if len(parts) * _BATCH > MOST_JOBS:
+            raise TraceError(
+                f"{mix.days:g} days at load {mix.load:g} on {mix.gpus} GPUs are more than {MOST_JOBS} jobs; "
+                "write fewer days or a smaller cluster"
+            )
     drawn = Drawn(
         np.concatenate([p.family for p in parts]),
         np.concatenate([p.gpus for p in parts]),
