@@ -52,7 +52,7 @@ def span_for(gpus: Ints, duration_ms: Floats, busy: float) -> float:
 
 
 def lengthened(gpus: Ints, duration_ms: Floats, submit_ms: Floats, span_ms: float, busy: float) -> Floats:
-    """Durations so much longer or shorter that the load is met in a given window; as they are where jobs are too few."""
+    """Durations so much longer or shorter that the load is met in a given window; as they are where too few."""
 
     def over(shorter: float) -> float:
         return inside(gpus, cut(duration_ms / shorter, span_ms), submit_ms) - busy
