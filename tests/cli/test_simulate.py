@@ -93,6 +93,18 @@ def test_run_times_are_told_only_when_it_is_asked_for() -> None:
     assert notes("--predict", "0.5") == ["srtf (as told) (told with error 0.5)", "fifo (told with error 0.5)"]
 
 
+def test_what_is_assumed_is_told_on_the_terminal_and_in_the_files(tmp_path: Path) -> None:
+    given = ("--restart", "1m", "--checkpoint", "30m", "--checkpoint-cost", "20s", "--job-failures", "0.5")
+    more = ("--node-failures", "mtbf=2d,repair=1h", "--racks", "1", "--neighbours", "devices")
+    files = ("--json", tmp_path / "a.json", "--html", tmp_path / "a.html")
+    ran = simulate(TINY, "--policy", "default", "--policy", "lucid", *given, *more, *files)
+    assert ran.code == 0, ran.err
+    assert "restart, new size or place: 1m; checkpoint: every 30m, 20s each" in ran.out
+    told = dict(json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["provenance"]["assumptions"])
+    assert told["node failures"] == "every 2d for each node, 1h of repair, both on average"
+    assert "Assumed: job failures" in (tmp_path / "a.html").read_text(encoding="utf-8")
+
+
 def test_a_cluster_spec_brings_nodes_queues_and_settings(tmp_path: Path) -> None:
     (tmp_path / "cluster.yaml").write_text(
         "cluster: [{name: n, count: 2, gpus: 4, cpu: 64, memory: 1Ti}]\n"
@@ -234,6 +246,16 @@ def test_files_that_cannot_be_used_fail(tmp_path: Path) -> None:
         ((TINY, "--predict", "1e9"), "is no prediction; write 0 to 10"),
         ((TINY, "--nodes", "999999x999"), "write at most 1000000"),
         ((TINY, "--seed", "-1"), "0 or more"),
+        ((TINY, "--restart", "soon"), "write 30s"),
+        ((TINY, "--checkpoint", "1ms"), "0 (always up to date) or never"),
+        ((TINY, "--checkpoint-cost", "20s"), "--checkpoint 30m"),
+        ((TINY, "--job-failures", "2"), "--job-failures"),
+        ((TINY, "--node-failures", "mtbf=30d"), "write both"),
+        ((TINY, "--node-failures", "mtbf=30d,repairs=2h"), "did you mean repair?"),
+        ((TINY, "--spreading", "racks=0.5"), "add --racks 4"),
+        ((TINY, "--spreading", "nodes=2"), "write a part, 0 to 1"),
+        ((TINY, "--neighbours", "devices=2"), "devices has no value"),
+        ((TINY, "--neighbours", "network"), "network needs a value"),
         ((TINY, "--jobs", "0"), "--jobs"),
         ((TINY, "--html", "no/such/folder.html"), "there is no folder"),
         ((TINY, "--load", "1", "--load", "2", "-o", "json"), "--json FILE"),

@@ -30,6 +30,8 @@ class Provenance(Struct, frozen=True, kw_only=True, rename="camel"):
     """Of the trace file, one sentence each."""
     policies: tuple[tuple[str, str], ...] = ()
     """Name, and what it is: its settings, its source, whether it knows what nobody can know."""
+    assumptions: tuple[tuple[str, str], ...] = ()
+    """What starting, saving, failing, spreading and sharing cost: what, and how much."""
     command: str = ""
     created: str = ""
     """As it shall be shown; empty leaves it out, and the same input gives the same bytes."""

@@ -105,6 +105,7 @@ def provenance(study: Study) -> str:
         ("Decisions", escape(rhythm)),
         ("Outages", count(cluster.outages)),
         ("Neighbours", escape(cluster.neighbours or "do not disturb each other")),
+        *((f"Assumed: {what}", escape(cost)) for what, cost in from_.assumptions),
         ("Seeds", f"simulation {cluster.seed}, intervals {study.seed}"),
         *((f"Scheduler {name}", escape(about)) for name, about in from_.policies),
         ("Version", f"Optimus {escape(study.optimus)}, metrics {study.version}"),

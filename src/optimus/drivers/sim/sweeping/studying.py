@@ -93,7 +93,7 @@ def _provenance(
     policies = tuple((one.label, one.about) for one in people)
     first = scenes[0]
     told = provenance_of(first.trace, policies=policies, command=command, notes=notes)
-    told = structs.replace(told, trace=f"{told.trace}{_at(load)}")
+    told = structs.replace(told, trace=f"{told.trace}{_at(load)}", assumptions=first.assumptions)
     if len(scenes) == 1:
         return told
     each = [provenance_of(scene.trace) for scene in scenes]
