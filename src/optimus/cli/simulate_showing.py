@@ -170,7 +170,8 @@ def show_list(printer: Printer) -> None:
 
     traces = [(form.name, form.doc + _options(form.options)) for form in FORMATS.values()]
     mix = (
-        "jobs as large clusters publish them, drawn by a seed; options: jobs, days, gpus, gpus_per_node, load, tenants"
+        "jobs as large clusters publish them, drawn by a seed; options: jobs, days, gpus, gpus_per_node, load, "
+        "tenants, elastic, shared, deadlines, models"
     )
     ours = [(name, policies.get(name).doc) for name in policies.names()]
     ours += [(point.name, f"installed: {point.value}") for point in entry_points(group=ENTRY_POINT_GROUP)]

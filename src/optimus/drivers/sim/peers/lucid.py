@@ -30,7 +30,7 @@ class Lucid(LineScheduler):
     def open(self, clock: Clockwork) -> None:
         if clock.setup.neighbours is None:
             raise SimulationError(
-                "lucid shares devices: say what that costs, --neighbours devices (in a set-up: neighbours=SharedDevice())"
+                "lucid shares devices: say what that costs, --neighbours devices or neighbours=SharedDevice()"
             )
         super().open(clock)
         self._history = History()

@@ -31,27 +31,27 @@ def cut(duration_ms: Floats, span_ms: float) -> Floats:
     return result
 
 
-def expected(gpus: Ints, duration_ms: Floats, span_ms: float) -> Floats:
+def expected(gpus: Ints | Floats, duration_ms: Floats, span_ms: float) -> Floats:
     """GPUs that each job keeps busy on average, wherever in the window it comes."""
     part = cut(duration_ms, span_ms) / span_ms
     result: Floats = gpus * (part - part * part / 2)
     return result
 
 
-def inside(gpus: Ints, duration_ms: Floats, submit_ms: Floats) -> float:
+def inside(gpus: Ints | Floats, duration_ms: Floats, submit_ms: Floats) -> float:
     """GPUs that are busy on average from the first submission to the last, if every job starts at once."""
     last = float(submit_ms.max())
     span = max(last - float(submit_ms.min()), 1.0)
     return float((gpus * np.minimum(duration_ms, last - submit_ms)).sum()) / span
 
 
-def span_for(gpus: Ints, duration_ms: Floats, busy: float) -> float:
+def span_for(gpus: Ints | Floats, duration_ms: Floats, busy: float) -> float:
     """The window in which these jobs keep so many GPUs busy; next to nothing where they are too few for that."""
     longest = float((gpus * duration_ms).sum()) / busy
     return _halved(lambda span: float(expected(gpus, duration_ms, span).sum()) - busy, 1.0, max(longest, 2.0))
 
 
-def lengthened(gpus: Ints, duration_ms: Floats, submit_ms: Floats, span_ms: float, busy: float) -> Floats:
+def lengthened(gpus: Ints | Floats, duration_ms: Floats, submit_ms: Floats, span_ms: float, busy: float) -> Floats:
     """Durations so much longer or shorter that the load is met in a given window; as they are where too few."""
 
     def over(shorter: float) -> float:

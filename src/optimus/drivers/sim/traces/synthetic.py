@@ -38,12 +38,14 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from optimus.drivers.sim.jobs import Job
-from optimus.drivers.sim.setup import Setup, uniform_nodes
+from optimus.drivers.sim.setup import Setup
 from optimus.drivers.sim.traces import filling
 from optimus.drivers.sim.traces.gathering import split_gpus, weighted_queue
 from optimus.drivers.sim.traces.shaping import demand_load, demand_span
 from optimus.drivers.sim.traces.trace import Trace, TraceError, TraceProblem, Verdict
+from optimus.drivers.sim.traces.traits import Traits, demand_sense, draw_traits
 from optimus.drivers.sim.works.steady import Steady
+from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.workloads import WorkloadClass
 
 Floats = NDArray[np.float64]
@@ -93,6 +95,8 @@ _KINDS = (
     _Kind(WorkloadClass.INTERACTIVE, 0.12, 1_800, 0.7, 0.7, 12 * 3_600, 1, 0.05),
     _Kind(WorkloadClass.INFERENCE, 0.03, 30_000, 0.8, 0.5, 7 * 86_400, 2, 0.7),
 )
+_ATTENDED = 1
+"""Which of them somebody sits before."""
 _WEEKEND = 0.5
 _BUSIEST_HOUR = 15.0
 
@@ -107,6 +111,11 @@ class Mix(Struct, frozen=True, kw_only=True):
     load: float = 0.8
     """GPUs that are busy while jobs are submitted, if each starts at once, as part of those of the cluster."""
     tenants: int = 8
+    elastic: float = 0.0
+    """Part of the jobs that can change their size; this and the next three are described in `traits`."""
+    shared: float = 0.0
+    deadlines: float = 0.0
+    models: tuple[str, ...] = ()
     seed: int = 0
 
 
@@ -117,17 +126,28 @@ def generate(mix: Mix) -> Trace:
     families = _families(mix, draw)
     drawn = _draw_jobs(mix, families, draw)
     nights = np.array([kind.night for kind in _KINDS])[families.kind[drawn.family]]
-    busy = mix.load * mix.gpus
+    traits = draw_traits(
+        seed=mix.seed,
+        elastic=mix.elastic,
+        shared=mix.shared,
+        deadlines=mix.deadlines,
+        models=mix.models,
+        gpus=drawn.gpus,
+        attended=families.kind[drawn.family] == _ATTENDED,
+        families=len(families.weight),
+        largest=_largest(mix),
+    )
+    busy, gpus = mix.load * mix.gpus, drawn.gpus * traits.milli / WHOLE_DEVICE_MILLI
     if mix.days is not None:
         span_ms = mix.days * DAY_MS
     else:
-        span_ms = max(filling.span_for(drawn.gpus, drawn.duration_ms, busy), LEAST_DAYS * DAY_MS)
+        span_ms = max(filling.span_for(gpus, drawn.duration_ms, busy), LEAST_DAYS * DAY_MS)
     demand_span(span_ms, mix.load)
     submit_ms = _arrivals(nights, span_ms, draw)
-    duration_ms = filling.lengthened(drawn.gpus, drawn.duration_ms, submit_ms, span_ms, busy)
-    met = filling.inside(drawn.gpus, duration_ms, submit_ms) / mix.gpus
+    duration_ms = filling.lengthened(gpus, drawn.duration_ms, submit_ms, span_ms, busy)
+    met = filling.inside(gpus, duration_ms, submit_ms) / mix.gpus
     problems = () if met > 0.98 * mix.load else (_too_few(mix, met),)
-    return _trace(mix, families, Drawn(drawn.family, drawn.gpus, duration_ms), submit_ms, problems)
+    return _trace(mix, families, Drawn(drawn.family, drawn.gpus, duration_ms), submit_ms, traits, problems)
 
 
 def _too_few(mix: Mix, met: float) -> TraceProblem:
@@ -148,6 +168,8 @@ def _demand_sense(mix: Mix) -> None:
         raise TraceError(f"gpus is {mix.gpus}; expected a multiple of the {mix.gpus_per_node} GPUs of a node")
     if not 1 <= mix.tenants <= MOST_TENANTS:
         raise TraceError(f"tenants is {mix.tenants}; write 1 to {MOST_TENANTS}")
+    parts = {"elastic": mix.elastic, "shared": mix.shared, "deadlines": mix.deadlines}
+    demand_sense(parts, mix.models, mix.gpus // mix.gpus_per_node)
     if mix.jobs is None and mix.days is None:
         raise TraceError("neither jobs nor days are given; say how much is to be generated")
 
@@ -286,7 +308,12 @@ def _name(mix: Mix) -> str:
 
 
 def _trace(
-    mix: Mix, families: Families, drawn: Drawn, submit_ms: Floats, problems: tuple[TraceProblem, ...] = ()
+    mix: Mix,
+    families: Families,
+    drawn: Drawn,
+    submit_ms: Floats,
+    traits: Traits,
+    problems: tuple[TraceProblem, ...],
 ) -> Trace:
     order = np.argsort(submit_ms, kind="stable")
     width = len(str(len(order) - 1))
@@ -294,12 +321,14 @@ def _trace(
     for number, row in enumerate(order):
         family = int(drawn.family[row])
         kind = _KINDS[int(families.kind[family])]
-        replicas, gpus = split_gpus(int(drawn.gpus[row]), mix.gpus_per_node)
+        total, duration_ms = int(drawn.gpus[row]), round(float(drawn.duration_ms[row]))
+        replicas, gpus = (total, 1) if traits.single_gpus else split_gpus(total, mix.gpus_per_node)
+        more = traits.of(int(row), family, int(submit_ms[row]), duration_ms, replicas)
         jobs.append(
             Job(
                 name=f"{kind.workload_class}-{number:0{width}d}",
                 submit_ms=int(submit_ms[row]),
-                work=Steady(duration_ms=round(float(drawn.duration_ms[row])), replicas=replicas),
+                work=Steady(duration_ms=duration_ms, replicas=replicas, **more.pop("work")),
                 queue=f"tenant-{int(families.tenant[family]) + 1}",
                 family=f"family-{family + 1}",
                 workload_class=kind.workload_class,
@@ -307,11 +336,12 @@ def _trace(
                 gpus=gpus,
                 cpu_milli=_CPU_MILLI * gpus,
                 memory_mib=_MEMORY_MIB * gpus,
+                **more,
             )
         )
     # weights fall more slowly than demand does, so that large tenants want more than their share
     queues = tuple(weighted_queue(f"tenant-{i}", round(100 / math.sqrt(i))) for i in range(1, mix.tenants + 1))
-    nodes = uniform_nodes(mix.gpus // mix.gpus_per_node, mix.gpus_per_node)
+    nodes = traits.nodes(mix.gpus // mix.gpus_per_node, mix.gpus_per_node)
     return Trace(
         name=_name(mix),
         jobs=tuple(jobs),
