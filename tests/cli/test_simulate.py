@@ -44,7 +44,7 @@ def test_the_number_of_processes_changes_no_byte(tmp_path: Path) -> None:
     for number in ("1", "2"):
         folder = tmp_path / number
         folder.mkdir()
-        files = ("--html", "a.html", "--json", "a.json", "--csv", "a.csv", "--jobs-csv", "jobs.csv")
+        files = ("--report", "a.html", "--json", "a.json", "--csv", "a.csv", "--jobs-csv", "jobs.csv")
         ran = simulate(
             *(TINY, "--seed", "1", "--seed", "2", "--policy", "fifo", "--policy", "native"),
             *("--policy", "tiresias", "--processes", number, *files),
@@ -124,6 +124,14 @@ def test_decisions_of_our_policies_can_be_recorded_and_replayed(tmp_path: Path) 
     assert journal.name == "synthetic-0-fifo"
     assert optimus("replay", journal).code == 0
     assert_refused(simulate(TINY, "--journal", tmp_path / "j"), 2, "there already")
+
+
+def test_a_journal_of_a_simulation_has_days_and_no_dates(tmp_path: Path) -> None:
+    assert simulate(TINY, "--policy", "default", "--journal", tmp_path / "J").code == 0
+    ran = optimus("replay", tmp_path / "J" / "synthetic-0-default")
+    assert ", day 1, " in ran.out and "1970" not in ran.out
+    moment = optimus("replay", tmp_path / "J" / "synthetic-0-default", "--at", "3")
+    assert "day 1, " in moment.out and "1970" not in moment.out
 
 
 def test_what_there_is_can_be_listed() -> None:
@@ -278,7 +286,8 @@ def test_a_run_that_fails_is_told_and_the_others_are_shown(tmp_path: Path) -> No
 
 
 def test_the_reference_page_has_every_option() -> None:
-    offered = set(re.findall(r"^\s+(?:-\w, )?(--[a-z-]+)", simulate("--help").out, flags=re.MULTILINE))
+    lines = re.findall(r"^\s+(?:-\w, )?(--[a-z-]+(?:, ?--[a-z-]+)*)", simulate("--help").out, flags=re.MULTILINE)
+    offered = {name for line in lines for name in re.split(r", ?", line)}
     page = (ROOT / "docs" / "reference" / "simulate.md").read_text(encoding="utf-8")
     told = set(re.findall(r"`(--[a-z-]+)", page)) | {"--help", "--output"}
     assert "--policy" in offered and offered - told == set()

@@ -72,7 +72,10 @@ NeighboursCost = Annotated[
     typer.Option("--neighbours", metavar="devices,network=0.3", help="Who shares devices or the network slows down."),
 ]
 Reference = Annotated[str, typer.Option(metavar="NAME", help="Compare with this one instead of the first.")]
-Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report, one page that opens anywhere.")]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", "--report", metavar="FILE", help="Write the report, one page that opens anywhere."),
+]
 Json = Annotated[Path | None, typer.Option(metavar="FILE", help="Write everything for programs.")]
 Csv = Annotated[Path | None, typer.Option(metavar="FILE", help="Write one row per metric.")]
 JobsCsv = Annotated[Path | None, typer.Option("--jobs-csv", metavar="FILE", help="Write one row per job and policy.")]

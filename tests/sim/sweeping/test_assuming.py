@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.sim.sweeping.small import listed, swept, tiny
 DAY_MS = 86_400_000
 
 
-def played(given: Assumptions, policy: str = "fifo", **more: object) -> tuple[Scene, Finished]:
+def played(given: Assumptions, policy: str = "fifo", **more: Any) -> tuple[Scene, Finished]:
     found, runs = tiny(policy, assumed=given, **more)
     result = swept(found, runs)[0][0]
     assert isinstance(result, Finished), result
