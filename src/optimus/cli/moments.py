@@ -65,8 +65,8 @@ def demand_journal(folder: Path) -> None:
 
 
 def describe_moment(at_ms: int) -> str:
-    """`2026-01-05 14:20`: with the date, because a journal may be of any day; `day 3, 14:20` in one of a simulation, which
-    begins at 0 and has no date."""
+    """`2026-01-05 14:20`: with the date, because a journal may be of any day. One of a simulation begins at 0 and has
+    no date: `day 3, 14:20`."""
     if 0 <= at_ms < FIRST_DATE_MS:
         return f"day {at_ms // DAY_MS + 1}, {format_clock_ms(at_ms)}"
     return format_moment_ms(at_ms, now_ms=0)

@@ -75,7 +75,7 @@ def scene(study: Study) -> str:
     queues = len(told.queues)
     parts = [
         f"{count(told.jobs)} jobs of {queues} queue{'s' * (queues != 1)}",
-        f"{count(cluster.gpus)} GPU{'s' * (cluster.gpus != 1)} on {count(cluster.nodes)} node{'s' * (cluster.nodes != 1)}",
+        f"{count(cluster.gpus)} GPUs on {count(cluster.nodes)} node{'s' * (cluster.nodes != 1)}",
         f"{duration(told.makespan_ms)} under {told.scheduler}",
     ]
     if study.comparisons and study.comparisons[0].traces > 1:
