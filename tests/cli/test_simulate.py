@@ -47,7 +47,7 @@ def test_the_number_of_processes_changes_no_byte(tmp_path: Path) -> None:
     for number in ("1", "2"):
         folder = tmp_path / number
         folder.mkdir()
-        files = ("--html", "a.html", "--json", "a.json", "--csv", "a.csv", "--jobs-csv", "jobs.csv")
+        files = ("--report", "a.html", "--json", "a.json", "--csv", "a.csv", "--jobs-csv", "jobs.csv")
         ran = simulate(
             *(TINY, "--seed", "1", "--seed", "2", "--policy", "fifo", "--policy", "native"),
             *("--policy", "tiresias", "--processes", number, *files),
@@ -134,6 +134,18 @@ def test_run_times_are_told_only_when_it_is_asked_for() -> None:
     assert notes("--predict", "0.5") == ["srtf (as told) (told with error 0.5)", "fifo (told with error 0.5)"]
 
 
+def test_what_is_assumed_is_told_on_the_terminal_and_in_the_files(tmp_path: Path) -> None:
+    given = ("--restart", "1m", "--checkpoint", "30m", "--checkpoint-cost", "20s", "--job-failures", "0.5")
+    more = ("--node-failures", "mtbf=2d,repair=1h", "--racks", "1", "--neighbours", "devices")
+    files = ("--json", tmp_path / "a.json", "--html", tmp_path / "a.html")
+    ran = simulate(TINY, "--policy", "default", "--policy", "lucid", *given, *more, *files)
+    assert ran.code == 0, ran.err
+    assert "restart, new size or place: 1m; checkpoint: every 30m, 20s each" in ran.out
+    told = dict(json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["provenance"]["assumptions"])
+    assert told["node failures"] == "every 2d for each node, 1h of repair, both on average"
+    assert "Assumed: job failures" in (tmp_path / "a.html").read_text(encoding="utf-8")
+
+
 def test_a_cluster_spec_brings_nodes_queues_and_settings(tmp_path: Path) -> None:
     (tmp_path / "cluster.yaml").write_text(
         "cluster: [{name: n, count: 2, gpus: 4, cpu: 64, memory: 1Ti}]\n"
@@ -153,6 +165,14 @@ def test_decisions_of_our_policies_can_be_recorded_and_replayed(tmp_path: Path) 
     assert journal.name == "synthetic-0-fifo"
     assert optimus("replay", journal).code == 0
     assert_refused(simulate(TINY, "--journal", tmp_path / "j"), 2, "there already")
+
+
+def test_a_journal_of_a_simulation_has_days_and_no_dates(tmp_path: Path) -> None:
+    assert simulate(TINY, "--policy", "default", "--journal", tmp_path / "J").code == 0
+    ran = optimus("replay", tmp_path / "J" / "synthetic-0-default")
+    assert ", day 1, " in ran.out and "1970" not in ran.out
+    moment = optimus("replay", tmp_path / "J" / "synthetic-0-default", "--at", "3")
+    assert "day 1, " in moment.out and "1970" not in moment.out
 
 
 def test_what_there_is_can_be_listed() -> None:
@@ -211,6 +231,26 @@ def test_problems_of_a_trace_are_counted_by_kind_and_are_all_in_the_files(tmp_pa
     assert "Problems" not in quiet.out and quiet.err == ""
 
 
+def test_kinds_beyond_the_first_are_counted_and_can_be_seen(tmp_path: Path) -> None:
+    rows = [
+        "a,x,600,1,x",
+        "b,2017-09-04 10:00:00,x,1,x",
+        "c,2017-09-04 10:00:00,600,x,x",
+        "d,2017-09-04 10:00:00,600,0,x",
+        "e,2017-09-04 10:00:00,0,1,x",
+        "f,2017-09-04 10:00:00,-1,1,x",
+        ",2017-09-04 10:00:00,600,1,x",
+        "k,2017-09-04 10:00:00,600,1,x",
+        "g,2017-09-04 10:00:00,600,-1,x",
+        "h,2017-09-04 10:00:00,600,1",
+    ]
+    path = listed(tmp_path, "k,2017-09-04 10:00:00,600,1,x", *rows)
+    ran = simulate(path, "--nodes", "1x4", "--policy", "native")
+    assert "and 2 more of 2 other kinds; -o wide shows every kind, --json FILE every line" in ran.out
+    wide = simulate(path, "--nodes", "1x4", "--policy", "native", "-o", "wide")
+    assert "other kind" not in wide.out and "4 cells, and the header has 5" in wide.out
+
+
 def test_queues_that_are_not_in_the_cluster_spec_fail(tmp_path: Path) -> None:
     path = listed(tmp_path, "a,2017-09-04 10:00:00,600,1,visoin")
     (tmp_path / "c.yaml").write_text("cluster: [{name: n, gpus: 8}]\nqueues: [{name: vision}]\n", encoding="utf-8")
@@ -248,8 +288,24 @@ def test_files_that_cannot_be_used_fail(tmp_path: Path) -> None:
         ((TINY, "--cluster", "nowhere.yaml"), "there is no such file"),
         ((TINY, "--interval", "often"), "30s"),
         ((TINY, "--tick", "0"), "write 5m"),
-        ((TINY, "--load", "0"), "more than 0"),
+        ((TINY, "--tick", "1ms"), "too often; write at least 1s"),
+        ((TINY, "--interval", "1ms"), "too often; write at least 1s"),
+        ((TINY, "--load", "0"), "such as 0.8"),
+        ((TINY, "--load", "1e-300"), "0.001 to 1000"),
+        ((TINY, "--load", "inf"), "0.001 to 1000"),
+        ((TINY, "--predict", "1e9"), "is no prediction; write 0 to 10"),
+        ((TINY, "--nodes", "999999x999"), "write at most 1000000"),
         ((TINY, "--seed", "-1"), "0 or more"),
+        ((TINY, "--restart", "soon"), "write 30s"),
+        ((TINY, "--checkpoint", "1ms"), "0 (always up to date) or never"),
+        ((TINY, "--checkpoint-cost", "20s"), "--checkpoint 30m"),
+        ((TINY, "--job-failures", "2"), "--job-failures"),
+        ((TINY, "--node-failures", "mtbf=30d"), "write both"),
+        ((TINY, "--node-failures", "mtbf=30d,repairs=2h"), "did you mean repair?"),
+        ((TINY, "--spreading", "racks=0.5"), "add --racks 4"),
+        ((TINY, "--spreading", "nodes=2"), "write a part, 0 to 1"),
+        ((TINY, "--neighbours", "devices=2"), "devices has no value"),
+        ((TINY, "--neighbours", "network"), "network needs a value"),
         ((TINY, "--jobs", "0"), "--jobs"),
         ((TINY, "--html", "no/such/folder.html"), "there is no folder"),
         ((TINY, "--load", "1", "--load", "2", "-o", "json"), "--json FILE"),
@@ -272,7 +328,8 @@ def test_a_run_that_fails_is_told_and_the_others_are_shown(tmp_path: Path) -> No
 
 
 def test_the_reference_page_has_every_option() -> None:
-    offered = set(re.findall(r"^\s+(?:-\w, )?(--[a-z-]+)", simulate("--help").out, flags=re.MULTILINE))
+    lines = re.findall(r"^\s+(?:-\w, )?(--[a-z-]+(?:, ?--[a-z-]+)*)", simulate("--help").out, flags=re.MULTILINE)
+    offered = {name for line in lines for name in re.split(r", ?", line)}
     page = (ROOT / "docs" / "reference" / "simulate.md").read_text(encoding="utf-8")
     told = set(re.findall(r"`(--[a-z-]+)", page)) | {"--help", "--output"}
     assert "--policy" in offered and offered - told == set()

@@ -1,4 +1,4 @@
-"""`optimus whatif` shows today's world beside a changed one, for a scenario and for a journal."""
+"""`optimus what-if` shows today's world beside a changed one, for a scenario and for a journal."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def test_who_is_stopped_on_the_way_is_shown_though_it_starts_as_before(story: Pa
 
 
 def test_programs_get_both_worlds(story: Path) -> None:
-    told = optimus("whatif", story, "--remove-node", "gpu-1", "--policy", "fifo", "--samples", "2", "-o", "json").json()
+    told = optimus(
+        "what-if", story, "--remove-node", "gpu-1", "--policy", "fifo", "--samples", "2", "-o", "json"
+    ).json()
     effect = told["effect"]
     assert (effect["today"]["gpus"], effect["changed"]["gpus"], effect["samples"]) == (8, 4, 2)
     assert (effect["today"]["policy"], effect["changed"]["policy"]) == ("default", "fifo")
@@ -119,7 +121,7 @@ def test_a_journal_in_which_nothing_ended_says_what_to_do(story: Path) -> None:
 
 
 def test_bad_input_is_refused_with_what_to_do(story: Path, tmp_path: Path) -> None:
-    assert_refused(optimus("whatif", story), 2, "nothing is changed; add --add-nodes 4x8")
+    assert_refused(optimus("what-if", story), 2, "nothing is changed; add --add-nodes 4x8")
     assert_refused(optimus("whatif", story, "--remove-node", "gpu-7"), 2, "there is no node gpu-7; did you mean")
     assert_refused(optimus("whatif", story, "--quota", "visoin.limit=3"), 2, "did you mean vision?")
     assert_refused(optimus("whatif", story, "--policy", "sjf"), 2, "sjf is shortest-first here")

@@ -35,9 +35,9 @@ app.command(
     epilog=example("optimus simulate synthetic:jobs=200,gpus=32 --policy default --policy native --html report.html"),
 )(simulate.simulate)
 app.command(name="story", epilog=example("optimus story --fast | less -R"))(story.story)
-app.command(
-    name="whatif", epilog=example("optimus whatif journal --add-nodes 4x8 --quota vision.guarantee=16 --price 2")
-)(whatif.whatif)
+_WHATIF = example("optimus what-if journal --add-nodes 4x8 --quota vision.guarantee=16 --price 2")
+app.command(name="what-if", epilog=_WHATIF)(whatif.whatif)
+app.command(name="whatif", epilog=_WHATIF, hidden=True)(whatif.whatif)  # as it was called before
 
 
 def _show_version(wanted: bool) -> None:

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from optimus.model.units import format_moment_ms
+from optimus.model.units import format_clock_ms, format_moment_ms
 
 if TYPE_CHECKING:
     from optimus.engine.journal import Journal, Moment
 
 DAY_MS = 86_400_000
+FIRST_DATE_MS = 20 * 365 * DAY_MS
+"""Nothing was scheduled before 1990; what is earlier counts from the beginning of a trace."""
 END = 2**62
 """No journal has so many cycles."""
 
@@ -63,5 +65,8 @@ def demand_journal(folder: Path) -> None:
 
 
 def describe_moment(at_ms: int) -> str:
-    """`2026-01-05 14:20`: with the date, because a journal may be of any day."""
+    """`2026-01-05 14:20`: with the date, because a journal may be of any day. One of a simulation begins at 0 and has
+    no date: `day 3, 14:20`."""
+    if 0 <= at_ms < FIRST_DATE_MS:
+        return f"day {at_ms // DAY_MS + 1}, {format_clock_ms(at_ms)}"
     return format_moment_ms(at_ms, now_ms=0)

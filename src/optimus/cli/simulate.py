@@ -36,6 +36,15 @@ def simulate(
     decision_ms: options.DecisionMs = 0,
     jobs: options.FirstJobs = None,
     predict: options.Predict = None,
+    start: options.Start = "",
+    restart: options.Restart = "",
+    checkpoint: options.CheckpointEvery = "",
+    checkpoint_cost: options.CheckpointCost = "",
+    job_failures: options.JobFailures = 0.0,
+    node_failures: options.NodeFailures = "",
+    racks: options.Racks = 0,
+    spreading: options.Spreading = "",
+    neighbours: options.NeighboursCost = "",
     reference: options.Reference = "",
     html: options.Html = None,
     json: options.Json = None,
@@ -55,7 +64,9 @@ def simulate(
     Policies of Optimus decide with the real engine, peers are what others have published. Fails (1) if a run fails.
     """
     one_thread_each()  # before anything imports numpy
-    from optimus.cli import simulate_asking, simulate_files, simulate_showing
+    from msgspec import structs
+
+    from optimus.cli import simulate_asking, simulate_assuming, simulate_files, simulate_showing
     from optimus.drivers.sim.sweeping import Shelf, SweepError, contenders, runs_of, studies
 
     if listing:
@@ -70,6 +81,10 @@ def simulate(
         people = contenders(names, predict)
         chosen = simulate_asking.reference_of(reference, people)
         wishes = simulate_asking.wishes_of(cluster, nodes, loads, seed, interval, tick, decision_ms, jobs, predict)
+        assumed = simulate_assuming.assumptions_of(
+            *(start, restart, checkpoint, checkpoint_cost, job_failures, node_failures, racks, spreading, neighbours)
+        )
+        wishes = structs.replace(wishes, assumed=assumed)
         scenes = _scenes(sources, wishes, quiet)
         shelf = Shelf(keep) if keep else None
         runs = runs_of(scenes, people, timed=timed, journal=journal)

@@ -18,7 +18,11 @@ from optimus.drivers.sim.sweeping import (
     cluster_of_nodes,
     source_of,
 )
+from optimus.drivers.sim.traces import shaping
+from optimus.drivers.sim.traces.trace import TraceError
 from optimus.model.units import UnitError, parse_duration
+
+LEAST_RHYTHM_MS = 1_000
 
 
 def sources_of(texts: Sequence[str], form: str, options: Sequence[str]) -> list[Source]:
@@ -72,14 +76,21 @@ def wishes_of(
         raise typer.BadParameter("the cluster is named twice; give --cluster or --nodes", param_hint="--nodes")
     if any(seed < 0 for seed in seeds or ()):
         raise typer.BadParameter("a seed is 0 or more", param_hint="--seed")
-    if any(not load > 0 for load in loads):
-        raise typer.BadParameter("a load is more than 0, such as 0.8", param_hint="--load")
+    try:
+        for load in loads:
+            shaping.demand_load(load)
+    except TraceError as error:
+        raise typer.BadParameter(str(error), param_hint="--load") from None
+    if sigma is not None and not sigma <= shaping.MOST_SIGMA:
+        raise typer.BadParameter(
+            f"an error of {sigma:g} is no prediction; write 0 to {shaping.MOST_SIGMA:g}", param_hint="--predict"
+        )
     return Wishes(
         cluster=cluster_of_file(cluster) if cluster else cluster_of_nodes(nodes) if nodes else None,
         loads=loads,
         seeds=tuple(dict.fromkeys(seeds or ())),
-        interval_ms=_duration("--interval", interval) if interval else None,
-        tick_ms=_duration("--tick", tick) or _refuse_nothing() if tick else None,
+        interval_ms=_rhythm("--interval", interval) if interval else None,
+        tick_ms=_rhythm("--tick", tick) or _refuse_nothing() if tick else None,
         decision_ms=decision_ms,
         first_jobs=jobs,
         sigma=sigma,
@@ -91,6 +102,14 @@ def _duration(option: str, text: str) -> int:
         return parse_duration(text)
     except UnitError as error:
         raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def _rhythm(option: str, text: str) -> int:
+    """Time counts in milliseconds, but a scheduler that is asked in each of them never comes to an end."""
+    every = _duration(option, text)
+    if 0 < every < LEAST_RHYTHM_MS:
+        raise typer.BadParameter(f"{text} is too often; write at least 1s", param_hint=option)
+    return every
 
 
 def _refuse_nothing() -> NoReturn:

@@ -15,6 +15,7 @@ from optimus.drivers.sim.sweeping.complaints import unusable
 
 WITHOUT_EFFECT = {
     "--html": True,
+    "--report": True,
     "--json": True,
     "--csv": True,
     "--jobs-csv": True,

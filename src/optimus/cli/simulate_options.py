@@ -49,8 +49,37 @@ Predict = Annotated[
         metavar="SIGMA", min=0, help="Run times are told with a log-normal error; 0 is an oracle. Else nothing is told."
     ),
 ]
+Start = Annotated[str, typer.Option("--start", metavar="TIME", help="A first start takes so long (free).")]
+Restart = Annotated[
+    str, typer.Option("--restart", metavar="TIME", help="A later start, a new size or place takes so long (30s).")
+]
+CheckpointEvery = Annotated[
+    str,
+    typer.Option("--checkpoint", metavar="TIME", help="Work is saved so often (30m); 0: always; never: not at all."),
+]
+CheckpointCost = Annotated[
+    str, typer.Option("--checkpoint-cost", metavar="TIME", help="Saving takes so long, each time (20s).")
+]
+JobFailures = Annotated[
+    float, typer.Option("--job-failures", metavar="PART", min=0, max=1, help="This part of the jobs fails once.")
+]
+NodeFailures = Annotated[
+    str, typer.Option("--node-failures", metavar="mtbf=30d,repair=2h", help="Nodes fail and are repaired, on average.")
+]
+Racks = Annotated[int, typer.Option("--racks", metavar="N", min=0, help="Nodes are in so many racks.")]
+Spreading = Annotated[
+    str,
+    typer.Option("--spreading", metavar="nodes=0.95,racks=0.8", help="Speed on more nodes or racks than needed."),
+]
+NeighboursCost = Annotated[
+    str,
+    typer.Option("--neighbours", metavar="devices,network=0.3", help="Who shares devices or the network slows down."),
+]
 Reference = Annotated[str, typer.Option(metavar="NAME", help="Compare with this one instead of the first.")]
-Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report, one page that opens anywhere.")]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", "--report", metavar="FILE", help="Write the report, one page that opens anywhere."),
+]
 Json = Annotated[Path | None, typer.Option(metavar="FILE", help="Write everything for programs.")]
 Csv = Annotated[Path | None, typer.Option(metavar="FILE", help="Write one row per metric.")]
 JobsCsv = Annotated[Path | None, typer.Option("--jobs-csv", metavar="FILE", help="Write one row per job and policy.")]

@@ -25,7 +25,7 @@ _PARTICULAR = re.compile(r"'[^']*'|\S*\d\S*")
 
 def show(printer: Printer, told: Sequence[Told], *, wide: bool, quiet: bool) -> None:
     if not quiet:
-        show_problems(printer, told)
+        show_problems(printer, told, wide=wide)
     for number, one in enumerate(told):
         if number:
             printer.line()
@@ -48,8 +48,9 @@ def dump_study(told: Told, output: Format) -> None:
 # -- problems -------------------------------------------------------------------------------------------------------
 
 
-def show_problems(printer: Printer, told: Sequence[Told]) -> None:
+def show_problems(printer: Printer, told: Sequence[Told], *, wide: bool = False) -> None:
     """By file and kind, with the first lines; all of them are in the JSON and on the page."""
+    most = None if wide else MOST_KINDS
     problems = dict.fromkeys(problem for one in told for scene in one.scenes for problem in scene.trace.problems)
     if not problems:
         return
@@ -62,12 +63,15 @@ def show_problems(printer: Printer, told: Sequence[Told]) -> None:
     out = f", {left} job{'s are' if left > 1 else ' is'} left out" if left else ""
     printer.line(Text(f"Problems of the traces: {len(problems)}{out}", style="bold"))
     printer.columns(
-        [(str(len(found)), str(found[0].verdict), _places(found), found[0].message) for found in ordered[:MOST_KINDS]],
+        [(str(len(found)), str(found[0].verdict), _places(found), found[0].message) for found in ordered[:most]],
         header=("", "what", "where", "for example"),
         right=(0,),
     )
-    if len(ordered) > MOST_KINDS:
-        printer.line(f"and {len(ordered) - MOST_KINDS} kinds more; --json FILE has every line", "dim")
+    rest = ordered[len(ordered) if most is None else most :]
+    if rest:
+        lines = sum(map(len, rest))
+        told_more = f"and {lines} more of {len(rest)} other kind{'s' * (len(rest) > 1)}"
+        printer.line(f"{told_more}; -o wide shows every kind, --json FILE every line", "dim")
     printer.line()
 
 
@@ -139,7 +143,8 @@ def show_list(printer: Printer) -> None:
 
     traces = [(form.name, form.doc + _options(form.options)) for form in FORMATS.values()]
     mix = (
-        "jobs as large clusters publish them, drawn by a seed; options: jobs, days, gpus, gpus_per_node, load, tenants"
+        "jobs as large clusters publish them, drawn by a seed; options: jobs, days, gpus, gpus_per_node, load, "
+        "tenants, elastic, shared, deadlines, models"
     )
     ours = [(name, policies.get(name).doc) for name in policies.names()]
     ours += [(point.name, f"installed: {point.value}") for point in entry_points(group=ENTRY_POINT_GROUP)]

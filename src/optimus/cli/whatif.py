@@ -1,4 +1,4 @@
-"""`optimus whatif`: today's world and a changed one, side by side."""
+"""`optimus what-if`: today's world and a changed one, side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was asked of `optimus whatif`, and the answer: words become two worlds, and these a comparison.
+"""What was asked of `optimus what-if`, and the answer: words become two worlds, and these a comparison.
 
 Why: a journal's past, a trace, a journal's end and a scenario take different ways to the same table.
 Owns: the ways, and the refusals.

@@ -21,7 +21,7 @@ GOOD, BAD = "green", "red"
 
 
 class WhatIfTold(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What `optimus whatif` shows or dumps."""
+    """What `optimus what-if` shows or dumps."""
 
     version: int = VERSION
     world: str

@@ -12,7 +12,6 @@ import pytest
 from msgspec import structs
 
 from optimus.drivers.sim.measuring import Provenance, Study, provenance_of, study
-from optimus.drivers.sim.measuring.assumptions import assumptions_of
 from optimus.drivers.sim.measuring.watching import Fragmentation, Fragments
 from optimus.drivers.sim.report import AtLoad, lanes, loads_page, overview, page
 from optimus.drivers.sim.report.loads import by_load
@@ -235,26 +234,12 @@ def test_a_trace_tells_its_provenance() -> None:
     told = provenance_of(trace, command="optimus simulate jobs.csv")
     assert told.source == "jobs.csv: 4 rows read, 1 left out, 0 changed"
     assert told.problems == ("jobs.csv:3: left out: no duration",)
-    assert "A later start, or a change of size or place, takes 30s." in told.assumptions
-    html = page(
-        study([both()], FOUR_GPUS, structs.replace(told, files=(("jobs.csv", "12ab"),), played=(("jobs", "34cd"),)))
+    told = structs.replace(
+        told, assumptions=(("restart", "30s"),), files=(("jobs.csv", "12ab"),), played=(("jobs", "34cd"),)
     )
-    for words in ("takes 30s", "Jobs go on exactly where they were stopped", "SHA-256 12ab", "SHA-256 34cd"):
+    html = page(study([both()], FOUR_GPUS, told))
+    for words in ("Assumed: restart", "SHA-256 12ab", "SHA-256 34cd"):
         assert words in html
-
-
-def test_what_jobs_lose_when_stopped_is_told() -> None:
-    saves = structs.replace(JOBS[0], checkpoint_ms=600_000, checkpoint_cost_ms=5_000, start_ms=60_000, grace_ms=30_000)
-    fails = structs.replace(JOBS[1], checkpoint_ms=None, fails_at=(0.5,))
-    assert assumptions_of([saves, fails, JOBS[2]]) == (
-        "A first start takes no time to 1m.",
-        "A later start, or a change of size or place, takes 30s.",
-        "1 of 3 jobs must begin again when stopped.",
-        "1 of 3 jobs go on exactly where they were stopped.",
-        "1 of 3 jobs save their work every 10m, which takes 5s.",
-        "Leaving takes no time to 30s.",
-        "1 of 3 jobs fail by themselves.",
-    )
 
 
 def test_traces_need_the_same_schedulers() -> None:

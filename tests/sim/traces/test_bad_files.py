@@ -27,6 +27,7 @@ GOOD = "7,2017-09-04 10:30:00,60,1,blue"
         ("1,2017-09-04 10:30:00,,1,blue", "duration_s is ''"),
         ("1,2017-09-04 10:30:00,nan,1,blue", "can be counted"),
         ("1,2017-09-04 10:30:00,1e300,1,blue", "can be counted"),
+        ("1,2017-09-04 10:30:00,1504521000,1,blue", "nothing runs for more than ten years, look for a shifted column"),
         ("1,yesterday,60,1,blue", "submit_time is 'yesterday'; write a date since 1970 as 2017-09-04 10:30:41"),
         ("1,2017-13-04 10:30:00,60,1,blue", "write a date"),
         ("1,0001-01-01 00:00:00,60,1,blue", "write a date since 1970"),
@@ -65,6 +66,12 @@ def test_rows_out_of_order_are_moved_and_told(tmp_path: Path) -> None:
 def test_negative_times_are_told(tmp_path: Path) -> None:
     trace = load(written(tmp_path, "jobs.csv", with_rows(ITP, "a,-5,60,1,m,,,")))
     assert "submit_s is '-5'" in said(trace, Verdict.LEFT_OUT)[2]
+
+
+def test_times_beyond_all_calendars_are_told(tmp_path: Path) -> None:
+    trace = load(written(tmp_path, "jobs.csv", with_rows(ITP, "a,9e14,60,1,m,,,", "b,5,60,1,m,,,")))
+    assert "beyond all calendars" in said(trace, Verdict.LEFT_OUT)[2]
+    assert [job.name for job in trace.jobs] == ["b"]
 
 
 def test_empty_lines_are_no_rows(tmp_path: Path) -> None:

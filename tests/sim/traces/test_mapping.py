@@ -97,6 +97,16 @@ def test_bad_cells_name_field_and_column(tmp_path: Path, cells: str, why: str) -
     assert why in said(trace, Verdict.LEFT_OUT)[2]
 
 
+def test_a_job_without_gpus_must_ask_for_cpus(tmp_path: Path) -> None:
+    mapping = "columns: {name: id, submit: t, duration: d, gpus: g, cpu: c}\ncluster: {gpus: 8}"
+    trace = mapped(tmp_path, mapping, "id,t,d,g,c\na,0,100,1,\nb,5,100,0,\nc,6,100,0,4\nd,7,100,1,-4\n")
+    assert [(job.name, job.gpus, job.cpu_milli) for job in trace.jobs] == [("a", 1, 0), ("c", 0, 4_000)]
+    told = said(trace, Verdict.LEFT_OUT)
+    assert "gpus is 0 and no cpu is asked for; leave the job out, give it a GPU" in told[3]
+    assert "cpu is negative" in told[5]
+    assert (trace.rows, trace.left_out) == (4, 2)
+
+
 def test_replicas_can_be_given_and_jobs_can_be_elastic(tmp_path: Path) -> None:
     mapping = """\
 columns: {submit: t, duration: d, gpus: g, replicas: r, minReplicas: least, maxReplicas: most, models: models}
@@ -124,8 +134,17 @@ cluster: {gpus: 16, perNode: 4}
         ("columns: {submit: t, duration: d, gpus: {column: g, unit: s}}", "this field has none"),
         ("columns: {submit: t, duration: d}\nconstants: {submit: 0}", "submit is a column and a constant"),
         ("columns: {submit: t, duration: d}\ndelimiter: ' , '", "write one character"),
-        ("columns: {submit: t, duration: {col: d}}", "columns"),
-        ("colums: {submit: t}", "colums"),
+        ("columns: {submit: t, duration: {colum: d}}", "an entry of columns has no key colum (did you mean column?)"),
+        (
+            "columns: {submit: t, duration: d}\ncluster: {pernode: 4}",
+            "no key pernode (did you mean perNode?)",
+        ),
+        ("columns: {submit: t, duration: d}\nfoo: 1", "foo is no key; keys are columns, constants, name, cluster"),
+        ("columns: {submit: t, duration: d}\ncluster: 8", "cluster: expected keys and values, got int"),
+        ("colums: {submit: t}", "colums is no key (did you mean columns?)"),
+        ("colums: {submit: t}", "the mapping needs the key columns"),
+        ("columns: {submit: t, duraton: d}\nfoo: 1", "foo is no key"),
+        ("columns: {submit: t, duraton: d}\nfoo: 1", "duraton is no field of a job (did you mean duration?)"),
         ("just words", "no mapping; expected columns:"),
         ("columns: {submit: t", "cannot be read as YAML"),
     ],

@@ -59,6 +59,20 @@ def test_schedulers_are_told_the_speed_of_the_models_unless_they_are_not(gavel: 
     assert {speed.speed_percent for job in without_speeds(trace).jobs for speed in job.models} == {100}
 
 
+def test_steps_that_are_no_work_are_said_as_steps(tmp_path: Path) -> None:
+    written(tmp_path, "throughputs_simulation.csv", RATES)
+    row = GAVEL.splitlines()[1].split(",")
+    row[3] = "-3"
+    trace = load(written(tmp_path, "jobs.csv", with_rows(GAVEL, ",".join(row))))
+    assert said(trace, Verdict.LEFT_OUT) == {2: "total_steps is -3; a job that has nothing to do says nothing"}
+
+
+def test_an_adaptation_that_nobody_knows_is_told_whether_it_is_played_or_not(tmp_path: Path) -> None:
+    row = "2,LM (batch size 5),1,wild,1000,1.0,-1.0,500,0"
+    trace = load(written(tmp_path, "jobs.csv", with_rows(SHOCKWAVE, row)))
+    assert said(trace, Verdict.LEFT_OUT) == {2: "adaptation is 'wild'; it is one of gns, accordion, static"}
+
+
 def test_an_slo_is_a_deadline_in_multiples_of_the_duration(gavel: Path) -> None:
     assert [job.deadline_ms for job in load(gavel).jobs] == [None, 60_000 + 2 * 100_000]
 

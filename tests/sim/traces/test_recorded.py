@@ -103,7 +103,7 @@ def test_a_lost_node_takes_its_replicas_along(tmp_path: Path) -> None:
         (100, [ended("a")]),
     )
     assert steady(trace, "ml.a").duration_ms == 50_000
-    assert "1 nodes were lost" in trace.problems[0].message
+    assert "1 node was lost" in trace.problems[0].message
 
 
 def test_an_elastic_job_has_done_more_while_it_was_larger(tmp_path: Path) -> None:

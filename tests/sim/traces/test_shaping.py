@@ -112,8 +112,12 @@ def test_what_makes_no_sense_is_refused() -> None:
         at_load(FOUR, 1, 0)
     with pytest.raises(TraceError, match="all jobs are submitted at once"):
         at_load(first_jobs(FOUR, 1), 1, 10)
-    with pytest.raises(TraceError, match="cannot be negative"):
+    with pytest.raises(TraceError, match="an error is 0"):
         with_predictions(FOUR, -1, seed=0)
+    with pytest.raises(TraceError, match="an error is 0"):
+        with_predictions(FOUR, 1e9, seed=0)
+    with pytest.raises(TraceError, match=r"0\.001 to 1000"):
+        at_load(FOUR, 1e-300, 10)
     with pytest.raises(TraceError, match="tenants is 0"):
         with_tenants(FOUR, 0)
 

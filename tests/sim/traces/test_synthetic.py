@@ -9,7 +9,7 @@ from statistics import mean, median, pstdev
 import pytest
 
 from optimus.drivers.sim.jobs import Job
-from optimus.drivers.sim.traces.shaping import gpu_ms, offered_load
+from optimus.drivers.sim.traces.shaping import gpu_ms
 from optimus.drivers.sim.traces.synthetic import DAY_MS, Mix, generate
 from optimus.drivers.sim.traces.trace import Trace, TraceError
 from optimus.model.workloads import WorkloadClass
@@ -76,16 +76,40 @@ def test_all_classes_are_there(large: Trace) -> None:
     assert 0.01 < share[WorkloadClass.INFERENCE] < 0.06
 
 
+def inside(trace: Trace, gpus: int) -> float:
+    """The part of the cluster that is busy from the first submission to the last, if every job starts at once."""
+    first, last = trace.jobs[0].submit_ms, trace.jobs[-1].submit_ms
+    busy = sum(job.total_gpus * min(job.work.ideal_ms(), last - job.submit_ms) for job in trace.jobs)
+    return busy / (last - first) / gpus
+
+
 @pytest.mark.parametrize("load", [0.5, 1.0, 2.0])
 def test_the_load_is_what_was_asked_for(load: float) -> None:
     by_jobs = generate(Mix(jobs=1000, gpus=128, load=load))
-    assert offered_load(by_jobs.jobs, 128) == pytest.approx(load, rel=0.02)
+    assert inside(by_jobs, 128) == pytest.approx(load, rel=0.02)
     both = generate(Mix(jobs=1000, days=7, gpus=128, load=load))
     assert len(both.jobs) == 1000
-    assert offered_load(both.jobs, 128) == pytest.approx(load, rel=0.02)
+    assert inside(both, 128) == pytest.approx(load, rel=0.02)
     assert max(job.submit_ms for job in both.jobs) < 7 * DAY_MS
     by_days = generate(Mix(days=28, gpus=128, load=load))
-    assert 0.98 * load < offered_load(by_days.jobs, 128) < 1.25 * load  # the last job may be a large one
+    assert inside(by_days, 128) == pytest.approx(load, rel=0.02)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_small_trace_is_busy_while_its_jobs_come(seed: int) -> None:
+    """The command of the README: one job of a week must not be most of the load."""
+    trace = generate(Mix(jobs=100, gpus=32, load=1.1, seed=seed))
+    assert inside(trace, 32) == pytest.approx(1.1, rel=0.02)
+    first, last = trace.jobs[0].submit_ms, trace.jobs[-1].submit_ms
+    assert last - first > 0.8 * DAY_MS
+    assert max(job.work.ideal_ms() for job in trace.jobs) < 0.6 * (last - first)
+    assert not trace.problems
+
+
+def test_jobs_that_are_too_few_for_a_load_stay_as_they_are_and_it_is_said() -> None:
+    trace = generate(Mix(jobs=5, gpus=64, load=0.8))
+    (problem,) = trace.problems
+    assert "5 jobs are too few for load 0.8 on 64 GPUs: it is 0." in problem.message
 
 
 def test_same_seed_same_trace() -> None:
@@ -111,6 +135,14 @@ def test_no_job_takes_more_than_half_of_a_cluster_of_several_gpus(gpus: int, per
         (Mix(jobs=1, load=0), "load is 0"),
         (Mix(jobs=1, gpus=12), "a multiple of the 8 GPUs"),
         (Mix(jobs=1, tenants=0), "tenants is 0"),
+        (Mix(jobs=10**9), "write 1 to 2000000"),
+        (Mix(days=1e9), "days is 1e\\+09; write more than 0 and at most 3650"),
+        (Mix(days=3000, gpus=800_000), "more than 2000000 jobs; write fewer days"),
+        (Mix(jobs=1, load=math.inf), "load is inf"),
+        (Mix(jobs=1, load=math.nan), "load is nan"),
+        (Mix(jobs=100_000, gpus=8, load=0.001), "in more than a hundred years; write a higher load"),
+        (Mix(jobs=1, gpus=8 * 10**9), "write at most 1000000"),
+        (Mix(jobs=1, tenants=10**9), "write 1 to 10000"),
     ],
 )
 def test_what_makes_no_sense_is_refused(mix: Mix, why: str) -> None:

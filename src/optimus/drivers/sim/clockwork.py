@@ -277,7 +277,7 @@ class Clockwork:
 
     def rearrange(self, changes: Mapping[int, Mapping[int, Seat]]) -> None:
         """Several at once, so that jobs can swap their seats. No seats: the job is taken out at once, and what its last
-        checkpoint does not hold is lost."""
+        checkpoint does not hold is lost, unless it needs no time to write one."""
         before = {}
         for index, seats in changes.items():
             run = self.runs[index]
@@ -290,7 +290,7 @@ class Clockwork:
                 self._advance(run)
                 self._close_segment(run)
             elif run.seats:
-                self._halt(run, graceful=False)
+                self._halt(run, graceful=not run.job.grace_ms)
             for ordinal, seat in run.seats.items():
                 if seats.get(ordinal) != seat:
                     self._sit(run, seat, -1)

@@ -71,6 +71,18 @@ class SharedDevice(Struct, frozen=True):
         return 1000 / most
 
 
+class Several(Struct, frozen=True):
+    """One kind of disturbance after the other."""
+
+    parts: tuple[SharedDevice | SharedNetwork, ...]
+
+    def slowed(self, clock: Clockwork, run: Run) -> float:
+        left = 1.0
+        for part in self.parts:
+            left *= part.slowed(clock, run)
+        return left
+
+
 class Setup(Struct, frozen=True, kw_only=True):
     nodes: tuple[Node, ...]
     pools: tuple[NodePool, ...] = ()

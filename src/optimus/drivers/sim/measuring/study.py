@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 import optimus
-from optimus.drivers.sim.measuring.assumptions import assumptions_of
 from optimus.drivers.sim.measuring.averaging import averaged
 from optimus.drivers.sim.measuring.capacity import total_gpus
 from optimus.drivers.sim.measuring.comparing import Comparison, compare
@@ -31,8 +30,8 @@ class Provenance(Struct, frozen=True, kw_only=True, rename="camel"):
     """Of the trace file, one sentence each."""
     policies: tuple[tuple[str, str], ...] = ()
     """Name, and what it is: its settings, its source, whether it knows what nobody can know."""
-    assumptions: tuple[str, ...] = ()
-    """What starting, stopping and failing costs the jobs, one sentence each."""
+    assumptions: tuple[tuple[str, str], ...] = ()
+    """What starting, saving, failing, spreading and sharing cost: what, and how much."""
     files: tuple[tuple[str, str], ...] = ()
     """Every file that was named, traces, tables, clusters and policies, and its SHA-256."""
     played: tuple[tuple[str, str], ...] = ()
@@ -58,7 +57,6 @@ def provenance_of(
         source=f"{trace.source.name}: {read}" if trace.source else read,
         problems=tuple(str(problem) for problem in trace.problems),
         policies=policies,
-        assumptions=assumptions_of(trace.jobs),
         command=command,
         created=created,
         notes=notes,

@@ -30,7 +30,9 @@ class Lucid(LineScheduler):
 
     def open(self, clock: Clockwork) -> None:
         if clock.setup.neighbours is None:
-            raise SimulationError("lucid shares devices: let the set-up say what that costs, neighbours=SharedDevice()")
+            raise SimulationError(
+                "lucid shares devices: say what that costs, --neighbours devices or neighbours=SharedDevice()"
+            )
         super().open(clock)
         self._history = History()
         self._free = [{device.index for device in node.devices} for node in clock.setup.nodes]

@@ -104,7 +104,7 @@ def scene(study: Study) -> str:
     queues = len(told.queues)
     parts = [
         f"{count(told.jobs)} jobs of {queues} queue{'s' * (queues != 1)}",
-        f"{count(cluster.gpus)} GPUs on {count(cluster.nodes)} nodes",
+        f"{count(cluster.gpus)} GPUs on {count(cluster.nodes)} node{'s' * (cluster.nodes != 1)}",
         f"{duration(told.makespan_ms)} under {told.scheduler}",
     ]
     if study.comparisons and study.comparisons[0].traces > 1:
@@ -140,7 +140,7 @@ def provenance(study: Study) -> str:
         ("Decisions", escape(f"{rhythm}; {takes} on the clock of the simulation")),
         ("Outages", count(cluster.outages)),
         ("Neighbours", escape(cluster.neighbours or "do not disturb each other")),
-        *([("Assumptions", "<br>".join(escape(one) for one in from_.assumptions))] * bool(from_.assumptions)),
+        *((f"Assumed: {what}", escape(cost)) for what, cost in from_.assumptions),
         ("Seeds", f"simulation {cluster.seed}, intervals {study.seed}"),
         *((f"Scheduler {name}", escape(about)) for name, about in from_.policies),
         ("Version", f"Optimus {escape(study.optimus)}, metrics {study.version}"),

@@ -21,6 +21,9 @@ def print_study(console: Console, study: Study, *, wide: bool = False) -> None:
     """The headline, the use of the cluster and, against the reference, who won and lost; `wide` shows every table."""
     cluster, told = study.cluster, study.mean[0]
     say(console, Text.assemble((study.provenance.trace, "bold"), (f"  {_scene(study)}", "dim")))
+    if study.provenance.assumptions:
+        costs = "; ".join(f"{what}: {cost}" for what, cost in study.provenance.assumptions)
+        say(console, Text(f"Assumed: {costs}.", style="dim"))
     shown = (
         overview.tables(study)
         if wide

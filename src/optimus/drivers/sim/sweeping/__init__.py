@@ -9,6 +9,7 @@ Must not: print, decide, or let the number of processes change a result.
     contenders ────────────┘            └──► keeping: a run that is done is not done again
 """
 
+from optimus.drivers.sim.sweeping.assuming import Assumptions, neighbours_of
 from optimus.drivers.sim.sweeping.clusters import Cluster, cluster_of_file, cluster_of_nodes
 from optimus.drivers.sim.sweeping.complaints import Complaint, SweepError
 from optimus.drivers.sim.sweeping.contenders import Contender, contenders
@@ -21,6 +22,7 @@ from optimus.drivers.sim.sweeping.studying import Told, studies
 from optimus.drivers.sim.sweeping.sweep import runs_of, sweep
 
 __all__ = [
+    "Assumptions",
     "Cluster",
     "Complaint",
     "Contender",
@@ -37,6 +39,7 @@ __all__ = [
     "cluster_of_file",
     "cluster_of_nodes",
     "contenders",
+    "neighbours_of",
     "play_all",
     "runs_of",
     "scenes",

@@ -17,6 +17,7 @@ from optimus.api.loading import load_files
 from optimus.drivers.sim.setup import uniform_nodes
 from optimus.drivers.sim.sweeping.complaints import Complaint, SweepError, misused, unusable
 from optimus.drivers.sim.sweeping.digests import text_digest
+from optimus.drivers.sim.traces.synthetic import MOST_GPUS
 from optimus.model.nodes import Node
 from optimus.model.pools import NodePool
 from optimus.model.queues import Queue
@@ -59,6 +60,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
 def cluster_of_nodes(groups: Sequence[str]) -> Cluster:
     nodes: list[Node] = []
     models: set[str] = set()
+    total = 0
     for group in groups:
         match = _GROUP.fullmatch(group)
         if match is None:
@@ -67,6 +69,9 @@ def cluster_of_nodes(groups: Sequence[str]) -> Cluster:
         if model in models:
             raise misused("--nodes", f"{group}: model {model} is there twice; name another one, such as {group}:b")
         models.add(model)
+        total += count * gpus
+        if total > MOST_GPUS:
+            raise misused("--nodes", f"{group}: that makes {total} GPUs; write at most {MOST_GPUS}")
         nodes += uniform_nodes(count, gpus, model=model)
     return Cluster(name=" ".join(groups), nodes=tuple(nodes))
 

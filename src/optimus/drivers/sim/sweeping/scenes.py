@@ -1,7 +1,7 @@
 """Scenes: one trace at one load with one seed on one cluster, ready to be played by everybody.
 
 Why: schedulers are compared on the same jobs; whatever is done to a trace is done once, before any of them sees it.
-Owns: the order of shaping (what fits, the first jobs, the load, what is told), and the names of scenes.
+Owns: the order of shaping (what fits, the first jobs, load, what is told and assumed), and the names of scenes.
 Must not: know who plays.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct, structs
 
 from optimus.drivers.sim.setup import Setup
+from optimus.drivers.sim.sweeping.assuming import Assumptions, assume, in_words
 from optimus.drivers.sim.sweeping.clusters import Cluster
 from optimus.drivers.sim.sweeping.complaints import Complaint, SweepError, misused, unusable
 from optimus.drivers.sim.sweeping.fitting import leave_out_too_large, missing_queues
@@ -37,6 +38,7 @@ class Wishes(Struct, frozen=True, kw_only=True):
     interval_ms: int | None = None
     tick_ms: int | None = None
     decision_ms: int = 0
+    assumed: Assumptions = Assumptions()
 
 
 class Scene(Struct, frozen=True, kw_only=True):
@@ -48,6 +50,8 @@ class Scene(Struct, frozen=True, kw_only=True):
     own_rhythm: bool
     """Nobody named an interval, so that whoever has a rhythm of its own keeps it."""
     until_ms: int | None = None
+    assumptions: tuple[tuple[str, str], ...] = ()
+    """What stopping, failing and sharing cost, in words."""
     digest: str
     """Of everything above."""
     files: tuple[tuple[str, str], ...] = ()
@@ -110,8 +114,11 @@ def _scene(trace: Trace, setup: Setup, wishes: Wishes, load: float | None, mark:
         trace = shaping.at_load(trace, load, sum(len(node.devices) for node in setup.nodes))
     if wishes.sigma is not None:
         trace = shaping.with_predictions(trace, wishes.sigma, setup.seed)
+    trace, setup = assume(trace, setup, wishes.assumed)
     until = trace.jobs[-1].submit_ms + _AFTER_THE_LAST_MS if trace.endless else None
     whole = [mark, setup, load, wishes.first_jobs, wishes.sigma, until]
+    if wishes.assumed != Assumptions():
+        whole.append(wishes.assumed)
     return Scene(
         name=trace.name,
         load=load,
@@ -119,6 +126,7 @@ def _scene(trace: Trace, setup: Setup, wishes: Wishes, load: float | None, mark:
         setup=setup,
         own_rhythm=wishes.interval_ms is None and not setup.interval_ms,
         until_ms=until,
+        assumptions=in_words(trace.jobs, setup, wishes.assumed),
         digest=hashlib.sha256(encoded(whole)).hexdigest(),
     )
 

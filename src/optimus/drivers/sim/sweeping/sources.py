@@ -87,7 +87,7 @@ def _mix(text: str, written: str) -> dict[str, Any]:
             what = f"has no option {key}{hint}" if key not in known else f"{key} has no value"
             raise misused("TRACE", f"{text}: {what}; write synthetic:jobs=2000,load=0.9; options: {', '.join(known)}")
         try:
-            mix[key] = int(value) if key in _WHOLE else float(value)
+            mix[key] = tuple(value.split("+")) if key == "models" else int(value) if key in _WHOLE else float(value)
         except ValueError:
             kind = "a whole number" if key in _WHOLE else "a number"
             raise misused("TRACE", f"{text}: {key} is {value}; write {kind}") from None

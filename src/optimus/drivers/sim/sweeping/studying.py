@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, structs
 
 from optimus.drivers.sim.measuring import Measured, Provenance, Study, ask, provenance_of, study
-from optimus.drivers.sim.measuring.assumptions import assumptions_of
 from optimus.drivers.sim.sweeping.contenders import Contender
 from optimus.drivers.sim.sweeping.running import Failed, Finished, Run, measured
 from optimus.drivers.sim.sweeping.scenes import Scene
@@ -99,7 +98,7 @@ def _provenance(
     told = structs.replace(
         told,
         trace=f"{told.trace}{_at(load)}",
-        assumptions=assumptions_of([job for scene in scenes for job in scene.trace.jobs]),
+        assumptions=first.assumptions,
         files=tuple(dict.fromkeys(files)),
         played=tuple((scene.name, scene.digest) for scene in scenes),
     )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from optimus.drivers.sim.works.adapting import Change
 
-GNS, ACCORDION, STATIC = "gns", "accordion", "static"
+ADAPTATIONS = GNS, ACCORDION, STATIC = "gns", "accordion", "static"
 _KIND = re.compile(r"(?P<model>.+) \(batch size (?P<batch>\d+)\)")
 
 

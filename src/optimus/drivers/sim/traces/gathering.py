@@ -19,6 +19,7 @@ from optimus.drivers.sim.traces.trace import Trace, TraceError, TraceProblem
 from optimus.model.nodes import Node
 from optimus.model.pools import DEFAULT_POOL
 from optimus.model.queues import GPU, PoolQuota, Queue, Quota
+from optimus.model.units import LARGEST
 
 
 class Cluster:
@@ -76,6 +77,8 @@ class Gathering:
         self.table.for_each(lambda row: self._add(row.line, job_of(row)))
 
     def _add(self, line: int, job: Job) -> None:
+        if max(abs(job.submit_ms), abs(job.deadline_ms or 0), job.expected_ms or 0) > LARGEST:
+            raise RowError("a time of it is beyond all calendars; look for a shifted column or another unit")
         before = self._line_of.setdefault(job.name, line)
         if before != line:
             raise RowError(f"{job.name} is already on line {before}; give each job its own id")

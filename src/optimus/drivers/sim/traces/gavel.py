@@ -83,6 +83,8 @@ def _job(row: Row, rates: Throughputs, reference: str, per_node: int) -> Job:
     if not rates.knows(kind):
         raise RowError(f"no rate of {kind} in {rates.path.name}; add it or choose the table that goes with the list")
     steps = row.number("total_steps")
+    if steps <= 0:
+        raise RowError(f"total_steps is {steps:g}; a job that has nothing to do says nothing")
     submit_ms = row.ms("arrival_s")
     fits = gpus <= per_node or not per_node
     most = rates.rate(kind, gpus, reference, together=fits)

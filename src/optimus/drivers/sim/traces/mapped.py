@@ -2,7 +2,8 @@
 
 `gpus` are all devices of a job, split over as few nodes as possible, unless `replicas` says into how many parts;
 `models` are the GPU models it may use, joined with `|`. A job with `minReplicas` and `maxReplicas` is elastic, and
-its speed is in proportion to its replicas. Times are shifted so that the first submission is 0.
+its speed is in proportion to its replicas. A job of 0 GPUs must ask for CPUs. Times are shifted so that the first
+submission is 0.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from optimus.drivers.sim.traces.trace import Trace
 from optimus.drivers.sim.works.steady import Steady
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.workloads import ModelSpeed, WorkloadClass
+
+_NEVER_NEGATIVE = ("minReplicas", "maxReplicas", "cpu", "memory")
 
 
 def load_csv(path: Path, *, mapping: Path, cluster_gpus: int | None = None, gpus_per_node: int | None = None) -> Trace:
@@ -67,7 +70,12 @@ class _Cells:
 
 
 def _job(line: int, said: dict[str, Any], cluster: Cluster) -> Job:
+    for field in _NEVER_NEGATIVE:
+        if said.get(field, 0) < 0:
+            raise RowError(f"{field} is negative; there cannot be less than nothing of it")
     total = counted_gpus("gpus", said.get("gpus", 1))
+    if not total and not said.get("cpu"):
+        raise RowError("gpus is 0 and no cpu is asked for; leave the job out, give it a GPU, or say what CPU it needs")
     cluster.demand_room(total)
     replicas, gpus = _parts(total, said.get("replicas"), cluster.per_node)
     least, most = said.get("minReplicas", 0), said.get("maxReplicas", 0)

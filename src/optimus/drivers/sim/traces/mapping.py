@@ -15,8 +15,9 @@ Must not: build jobs, or guess a unit that is not written.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 
 import msgspec
@@ -38,6 +39,8 @@ FIELDS = (*WORDS, *MOMENTS, *LENGTHS, *WHOLE, *AMOUNTS)
 _LENGTH_MS = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _CPU_MILLI = {"milli": 1, "cores": 1_000}
 _MEMORY_MIB = {"MiB": 1.0, "GiB": 1024.0, "KiB": 1 / 1024, "bytes": 1 / 2**20}
+_UNKNOWN = re.compile(r"unknown field `(.*?)`")
+_MISSING = re.compile(r"missing required field `(.*?)`")
 _CLOCK = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.(\d+))?", re.ASCII)
 
 
@@ -72,6 +75,9 @@ class Mapping(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return Column(column=written) if isinstance(written, str) else written
 
 
+KEYS = Mapping.__struct_encode_fields__
+
+
 def load_mapping(path: Path) -> Mapping:
     """TraceError with everything that is wrong with it."""
     try:
@@ -82,20 +88,47 @@ def load_mapping(path: Path) -> Mapping:
         raise TraceError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from None
     if not isinstance(written, dict):
         raise TraceError(f"{path}: no mapping; expected columns: and the name of a column for each field")
+    wrong = [f"{key} is no key{_near(key, KEYS)}; keys are {', '.join(KEYS)}" for key in written if key not in KEYS]
     try:
-        mapping = msgspec.convert(written, Mapping)
+        mapping = msgspec.convert({key: value for key, value in written.items() if key in KEYS}, Mapping)
     except msgspec.ValidationError as error:
-        raise TraceError(f"{path}: {error}") from None
-    wrong = list(_wrong(mapping))
-    if wrong:
+        wrong.append(_in_words(error))
+        mapping = None
+    if mapping is not None:
+        wrong += _wrong(mapping)
+    if wrong or mapping is None:
         raise TraceError(f"{path}: " + "; ".join(wrong))
     return mapping
+
+
+def _near(key: object, known: Iterable[str]) -> str:
+    close = get_close_matches(str(key), list(known), n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _in_words(error: msgspec.ValidationError) -> str:
+    """The library's own words name Python's things, and not where in the file it is."""
+    what, _, at = str(error).partition(" - at ")
+    where = at.strip("`").removeprefix("$").lstrip(".") or "the mapping"
+    if where.endswith("[...]"):
+        where = f"an entry of {where.removesuffix('[...]')}"
+    if unknown := _UNKNOWN.search(what):
+        known = (MappedCluster if where == "cluster" else Column).__struct_encode_fields__
+        return f"{where} has no key {unknown[1]}{_near(unknown[1], known)}; its keys are {', '.join(known)}"
+    if missing := _MISSING.search(what):
+        return f"{where} needs the key {missing[1]}"
+    wanted = what.removeprefix("Expected ").replace("`", "").replace("object", "keys and values")
+    return f"{where}: expected {wanted}"
 
 
 def _wrong(mapping: Mapping) -> list[str]:
     named = (*mapping.columns, *mapping.constants)
     fields = ", ".join(FIELDS)
-    wrong = [f"{field} is no field of a job; fields are {fields}" for field in named if field not in FIELDS]
+    wrong = [
+        f"{field} is no field of a job{_near(field, FIELDS)}; fields are {fields}"
+        for field in named
+        if field not in FIELDS
+    ]
     both = [field for field in mapping.columns if field in mapping.constants]
     wrong += [f"{field} is a column and a constant; remove one" for field in both]
     if "submit" not in named:

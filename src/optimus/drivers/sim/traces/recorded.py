@@ -182,7 +182,7 @@ def _trace(path: Path, recording: Recording, problems: Problems) -> Trace:
     for name in sorted(recording.older):
         problems.leave_out(0, f"{name}: was there before the journal begins, so its run time is not known")
     if recording.gone:
-        problems.note(f"{len(recording.gone)} nodes were lost or taken away; the set-up has them all, all the time")
+        problems.note(f"{_nodes(len(recording.gone))} lost or taken away; the set-up has them all, all the time")
     ordered = sorted(jobs.values(), key=lambda job: (job.submit_ms, job.name))
     queues = tuple(recording.queues.values()) or equal_queues(job.queue for job in ordered)
     setup = Setup(nodes=tuple(recording.nodes.values()), pools=tuple(recording.pools.values()), queues=queues)
@@ -243,3 +243,7 @@ def _request(workload: Workload) -> tuple[Request, bool]:
     requests = [chain.role.request for chain in chains(workload.gang)]
     largest = max(requests, key=lambda r: (r.gpu_count * r.gpu_milli, r.cpu_milli, r.memory_mib))
     return largest, all(request == largest for request in requests)
+
+
+def _nodes(count: int) -> str:
+    return "1 node was" if count == 1 else f"{count} nodes were"

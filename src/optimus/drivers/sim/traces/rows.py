@@ -27,6 +27,8 @@ from optimus.model.units import LARGEST
 
 MOST_GPUS = 100_000
 """Of one job or node. More is a mistake, and would take its time before it is found out elsewhere."""
+LONGEST_MS = 10 * 365 * 86_400_000
+"""Of one job. More is a date in the wrong column or a wrong unit, and would be played to its end."""
 _GZIP = b"\x1f\x8b"
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 _UNDECODED = re.compile("[\udc80-\udcff]")
@@ -146,6 +148,11 @@ def positive_ms(what: str, milliseconds: float) -> int:
         raise RowError(f"{what} is {milliseconds / 1000:g} s; it ends before it begins, so its times must be corrected")
     if milliseconds < 1:
         raise RowError(f"{what} is 0; a job that never ran says nothing, leave it out or give it its run time")
+    if milliseconds > LONGEST_MS:
+        raise RowError(
+            f"{what} is {milliseconds / 1000:g} s; nothing runs for more than ten years, look for a shifted column or "
+            "another unit"
+        )
     return round(milliseconds)
 
 

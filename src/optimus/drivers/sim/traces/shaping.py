@@ -19,9 +19,14 @@ from optimus.drivers.sim.jobs import Job
 from optimus.drivers.sim.traces.gathering import equal_queues, moved
 from optimus.drivers.sim.traces.trace import Trace, TraceError, TraceProblem, Verdict
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
-from optimus.model.units import format_duration_ms
+from optimus.model.units import LARGEST, format_duration_ms
 
 BURST_MS = 600_000
+LOADS = (0.001, 1000.0)
+"""Beyond these nothing is learned: a job in a year, or all of them at once."""
+MOST_SIGMA = 10.0
+"""Of the logarithm: one prediction in three is then wrong by a factor of more than 20,000."""
+LONGEST_SPAN_MS = 100 * 365 * 86_400_000
 
 
 def gpu_ms(job: Job) -> float:
@@ -39,16 +44,29 @@ def offered_load(jobs: Sequence[Job], cluster_gpus: int) -> float:
 
 def at_load(trace: Trace, load: float, cluster_gpus: int) -> Trace:
     """The same jobs, submitted faster or slower, so that they offer this load. Rhythms of days stretch along."""
-    if not load > 0:
-        raise TraceError(f"load is {load:g}; write how much of the cluster the jobs ask for, such as 0.8")
+    demand_load(load)
     if trace.endless:
         raise TraceError(f"{trace.name}: its jobs never end, so it has no load; leave the load away")
     now = offered_load(trace.jobs, cluster_gpus)
     if not 0 < now < math.inf:
         raise TraceError(f"{trace.name}: all jobs are submitted at once or none has GPUs; it has no load to change")
     first, factor = trace.jobs[0].submit_ms, now / load
+    demand_span((trace.jobs[-1].submit_ms - first) * factor, load)
     jobs = (moved(job, round((job.submit_ms - first) * (factor - 1))) for job in trace.jobs)
     return structs.replace(trace, jobs=tuple(jobs))
+
+
+def demand_load(load: float) -> None:
+    least, most = LOADS
+    if not least <= load <= most:
+        raise TraceError(
+            f"load is {load:g}; write how much of the cluster the jobs ask for, such as 0.8 ({least:g} to {most:g})"
+        )
+
+
+def demand_span(span_ms: float, load: float) -> None:
+    if not span_ms <= LONGEST_SPAN_MS:
+        raise TraceError(f"at load {load:g} the jobs would come in more than a hundred years; write a higher load")
 
 
 def first_jobs(trace: Trace, count: int) -> Trace:
@@ -72,13 +90,13 @@ def at_least(trace: Trace, duration_ms: int) -> Trace:
 
 def with_predictions(trace: Trace, sigma: float, seed: int) -> Trace:
     """Schedulers are told the true duration times a log-normal error whose median is 1; 0 is an oracle."""
-    if sigma < 0:
-        raise TraceError(f"sigma is {sigma:g}; an error cannot be negative, 0 is none")
+    if not 0 <= sigma <= MOST_SIGMA:
+        raise TraceError(f"sigma is {sigma:g}; an error is 0 (none) to {MOST_SIGMA:g}, and 1 is already large")
     errors = np.exp(np.random.default_rng(seed).normal(0.0, sigma, len(trace.jobs))) if sigma else None
     jobs = []
     for i, job in enumerate(trace.jobs):
         error = 1.0 if errors is None else float(errors[i])
-        jobs.append(structs.replace(job, expected_ms=max(round(job.work.ideal_ms() * error), 1)))
+        jobs.append(structs.replace(job, expected_ms=min(max(round(job.work.ideal_ms() * error), 1), LARGEST)))
     return structs.replace(trace, jobs=tuple(jobs))
 
 

@@ -20,10 +20,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from optimus.drivers.sim.jobs import Job
-from optimus.drivers.sim.traces.batch_sizes import FAMILIES, STATIC, change_of, model_and_batch
+from optimus.drivers.sim.traces.batch_sizes import ADAPTATIONS, FAMILIES, STATIC, change_of, model_and_batch
 from optimus.drivers.sim.traces.gathering import Cluster, Gathering
 from optimus.drivers.sim.traces.gavel import find_table
-from optimus.drivers.sim.traces.rows import Row, RowError, Table
+from optimus.drivers.sim.traces.rows import Row, RowError, Table, shown
 from optimus.drivers.sim.traces.throughputs import Throughputs
 from optimus.drivers.sim.traces.trace import Trace
 from optimus.drivers.sim.works import Work
@@ -55,6 +55,8 @@ def load_shockwave(
         nonlocal keeping
         kind, gpus = row.name("job_type"), row.gpus("scale_factor")
         cluster.demand_room(gpus)
+        if row.text("adaptation") not in ADAPTATIONS:
+            raise RowError(f"adaptation is {shown(row.text('adaptation'))}; it is one of {', '.join(ADAPTATIONS)}")
         if adapt:
             assert rates is not None
             work: Work = _adapting(row, kind, gpus, rates)

@@ -14,7 +14,7 @@ Published, and what the mix is calibrated to (GPU jobs; durations in seconds; `b
     PAI, Weng '22       1,037,085      481   4,787   10.0       0.68
     ITP 07, Gu '23         12,699    7,399  25,881    3.5       1.84    78 %      7.4 %            69 %
     ITP 02, Gu '23          5,778    6,182  22,970    3.7       2.04    85 %      7.6 %            62 %
-    this mix                          1,130  12,200   10.8       1.96    81 %      6.2 %            60 %
+    this mix                          1,130  12,200   10.7       1.96    81 %      6.2 %            60 %
 
 Philly as a whole, Helios, Seren and PAI are from the summary published with AcmeTrace; the other rows are counted from
 the published lists. Our own row is the mean of ten seeds with 20,000 jobs on 512 GPUs.
@@ -23,7 +23,9 @@ the published lists. Our own row is the mean of ten seeds with 20,000 jobs on 51
     tenant ~ Zipf ─► family ~ Zipf within it ─► class, GPUs and usual duration ─► one job, log-normal around it
 
 Families are dealt over the quantiles of sizes and durations by their weight, so that two seeds differ in who does what,
-and hardly in how much there is to do.
+and hardly in how much there is to do. The load is met inside the window in which jobs are submitted (see `filling`);
+for that no job is longer than half of it, which a trace of three weeks does not notice, and jobs that would not fill a
+day are made longer.
 """
 
 from __future__ import annotations
@@ -36,16 +38,25 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from optimus.drivers.sim.jobs import Job
-from optimus.drivers.sim.setup import Setup, uniform_nodes
+from optimus.drivers.sim.setup import Setup
+from optimus.drivers.sim.traces import filling
 from optimus.drivers.sim.traces.gathering import split_gpus, weighted_queue
-from optimus.drivers.sim.traces.trace import Trace, TraceError
+from optimus.drivers.sim.traces.shaping import demand_load, demand_span
+from optimus.drivers.sim.traces.trace import Trace, TraceError, TraceProblem, Verdict
+from optimus.drivers.sim.traces.traits import Traits, demand_sense, draw_traits
 from optimus.drivers.sim.works.steady import Steady
+from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.workloads import WorkloadClass
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 DAY_MS = 86_400_000
+MOST_JOBS = 2_000_000
+"""More than any cluster has published; beyond it memory is full before anything is seen."""
+LEAST_DAYS = 1
+"""Fewer show no rhythm: jobs that would be over sooner are made longer."""
+MOST_DAYS, MOST_GPUS, MOST_PER_NODE, MOST_TENANTS = 3_650, 1_000_000, 1_000, 10_000
 SIZES = (1, 2, 4, 8)
 """What families usually ask for."""
 _SIZE_SHARES = (0.77, 0.075, 0.075, 0.08)
@@ -60,6 +71,7 @@ _FAMILIES = 60
 """Of each tenant."""
 _SMALLER_SHARE = 0.1
 """Of jobs that are one size below what is usual in their family: somebody tries something."""
+_BATCH = 256
 _CPU_MILLI, _MEMORY_MIB = 8_000, 65_536
 """For each GPU."""
 
@@ -83,6 +95,8 @@ _KINDS = (
     _Kind(WorkloadClass.INTERACTIVE, 0.12, 1_800, 0.7, 0.7, 12 * 3_600, 1, 0.05),
     _Kind(WorkloadClass.INFERENCE, 0.03, 30_000, 0.8, 0.5, 7 * 86_400, 2, 0.7),
 )
+_ATTENDED = 1
+"""Which of them somebody sits before."""
 _WEEKEND = 0.5
 _BUSIEST_HOUR = 15.0
 
@@ -95,8 +109,13 @@ class Mix(Struct, frozen=True, kw_only=True):
     gpus: int = 64
     gpus_per_node: int = 8
     load: float = 0.8
-    """Sum of GPUs x duration / (GPUs of the cluster x time in which jobs are submitted)."""
+    """GPUs that are busy while jobs are submitted, if each starts at once, as part of those of the cluster."""
     tenants: int = 8
+    elastic: float = 0.0
+    """Part of the jobs that can change their size; this and the next three are described in `traits`."""
+    shared: float = 0.0
+    deadlines: float = 0.0
+    models: tuple[str, ...] = ()
     seed: int = 0
 
 
@@ -105,28 +124,52 @@ def generate(mix: Mix) -> Trace:
     _demand_sense(mix)
     draw = np.random.default_rng(mix.seed)
     families = _families(mix, draw)
-    goal_ms = None if mix.days is None else mix.load * mix.gpus * mix.days * DAY_MS
-    drawn = _draw_jobs(mix, families, goal_ms, draw)
-    gpu_ms = float((drawn.gpus * drawn.duration_ms).sum())
-    span_ms = gpu_ms / (mix.load * mix.gpus) if mix.days is None else mix.days * DAY_MS
-    if mix.jobs is not None and goal_ms is not None:
-        drawn = Drawn(drawn.family, drawn.gpus, np.maximum(drawn.duration_ms * (goal_ms / gpu_ms), 1_000))
+    drawn = _draw_jobs(mix, families, draw)
     nights = np.array([kind.night for kind in _KINDS])[families.kind[drawn.family]]
+    traits = draw_traits(
+        seed=mix.seed,
+        elastic=mix.elastic,
+        shared=mix.shared,
+        deadlines=mix.deadlines,
+        models=mix.models,
+        gpus=drawn.gpus,
+        attended=families.kind[drawn.family] == _ATTENDED,
+        families=len(families.weight),
+        largest=_largest(mix),
+    )
+    busy, gpus = mix.load * mix.gpus, drawn.gpus * traits.milli / WHOLE_DEVICE_MILLI
+    if mix.days is not None:
+        span_ms = mix.days * DAY_MS
+    else:
+        span_ms = max(filling.span_for(gpus, drawn.duration_ms, busy), LEAST_DAYS * DAY_MS)
+    demand_span(span_ms, mix.load)
     submit_ms = _arrivals(nights, span_ms, draw)
-    return _trace(mix, families, drawn, submit_ms)
+    duration_ms = filling.lengthened(gpus, drawn.duration_ms, submit_ms, span_ms, busy)
+    met = filling.inside(gpus, duration_ms, submit_ms) / mix.gpus
+    problems = () if met > 0.98 * mix.load else (_too_few(mix, met),)
+    return _trace(mix, families, Drawn(drawn.family, drawn.gpus, duration_ms), submit_ms, traits, problems)
+
+
+def _too_few(mix: Mix, met: float) -> TraceProblem:
+    message = f"{mix.jobs} jobs are too few for load {mix.load:g} on {mix.gpus} GPUs: it is {met:.2g}; write more jobs"
+    return TraceProblem(file=_name(mix), line=0, verdict=Verdict.NOTE, message=message)
 
 
 def _demand_sense(mix: Mix) -> None:
-    if mix.jobs is not None and mix.jobs < 1:
-        raise TraceError(f"jobs is {mix.jobs}; write at least 1")
-    if mix.days is not None and not mix.days > 0:
-        raise TraceError(f"days is {mix.days:g}; write more than 0")
-    if not mix.load > 0:
-        raise TraceError(f"load is {mix.load:g}; write how much of the cluster is asked for, such as 0.8")
-    if mix.gpus_per_node < 1 or mix.gpus < 1 or mix.gpus % mix.gpus_per_node:
+    if mix.jobs is not None and not 1 <= mix.jobs <= MOST_JOBS:
+        raise TraceError(f"jobs is {mix.jobs}; write 1 to {MOST_JOBS}")
+    if mix.days is not None and not 0 < mix.days <= MOST_DAYS:
+        raise TraceError(f"days is {mix.days:g}; write more than 0 and at most {MOST_DAYS}")
+    demand_load(mix.load)
+    if not 1 <= mix.gpus_per_node <= MOST_PER_NODE or mix.gpus > MOST_GPUS:
+        what = f"gpus is {mix.gpus}, gpus_per_node {mix.gpus_per_node}"
+        raise TraceError(f"{what}; write at most {MOST_GPUS}, and 1 to {MOST_PER_NODE} of each node")
+    if mix.gpus < 1 or mix.gpus % mix.gpus_per_node:
         raise TraceError(f"gpus is {mix.gpus}; expected a multiple of the {mix.gpus_per_node} GPUs of a node")
-    if mix.tenants < 1:
-        raise TraceError(f"tenants is {mix.tenants}; write at least 1")
+    if not 1 <= mix.tenants <= MOST_TENANTS:
+        raise TraceError(f"tenants is {mix.tenants}; write 1 to {MOST_TENANTS}")
+    parts = {"elastic": mix.elastic, "shared": mix.shared, "deadlines": mix.deadlines}
+    demand_sense(parts, mix.models, mix.gpus // mix.gpus_per_node)
     if mix.jobs is None and mix.days is None:
         raise TraceError("neither jobs nor days are given; say how much is to be generated")
 
@@ -197,22 +240,28 @@ class Drawn(Struct, frozen=True):
     duration_ms: Floats
 
 
-def _draw_jobs(mix: Mix, families: Families, goal_ms: float | None, draw: np.random.Generator) -> Drawn:
-    """So many, or as many as fill the goal."""
+def _draw_jobs(mix: Mix, families: Families, draw: np.random.Generator) -> Drawn:
+    """So many, or as many as meet the load in so many days."""
     if mix.jobs is not None:
         return _batch(mix, families, mix.jobs, draw)
-    assert goal_ms is not None
+    assert mix.days is not None
+    span_ms, busy = mix.days * DAY_MS, mix.load * mix.gpus
     parts: list[Drawn] = []
     filled = 0.0
-    while filled < goal_ms:
-        parts.append(_batch(mix, families, 256, draw))
-        filled += float((parts[-1].gpus * parts[-1].duration_ms).sum())
+    while filled < busy:
+        parts.append(_batch(mix, families, _BATCH, draw))
+        filled += float(filling.expected(parts[-1].gpus, parts[-1].duration_ms, span_ms).sum())
+        if len(parts) * _BATCH > MOST_JOBS:
+            raise TraceError(
+                f"{mix.days:g} days at load {mix.load:g} on {mix.gpus} GPUs are more than {MOST_JOBS} jobs; "
+                "write fewer days or a smaller cluster"
+            )
     drawn = Drawn(
         np.concatenate([p.family for p in parts]),
         np.concatenate([p.gpus for p in parts]),
         np.concatenate([p.duration_ms for p in parts]),
     )
-    count = int(np.searchsorted(np.cumsum(drawn.gpus * drawn.duration_ms), goal_ms)) + 1
+    count = int(np.searchsorted(np.cumsum(filling.expected(drawn.gpus, drawn.duration_ms, span_ms)), busy)) + 1
     return Drawn(drawn.family[:count], drawn.gpus[:count], drawn.duration_ms[:count])
 
 
@@ -235,7 +284,7 @@ def _largest(mix: Mix) -> int:
     return 1 << max((mix.gpus // 2).bit_length() - 1, 0)
 
 
-def _arrivals(nights: Floats, span_ms: float, draw: np.random.Generator) -> Ints:
+def _arrivals(nights: Floats, span_ms: float, draw: np.random.Generator) -> Floats:
     """A Poisson process given the number of its points, thinned to the rhythm: what does not fit is drawn again."""
     at = np.zeros(len(nights))
     left = np.arange(len(nights))
@@ -243,7 +292,7 @@ def _arrivals(nights: Floats, span_ms: float, draw: np.random.Generator) -> Ints
         at[left] = draw.random(len(left)) * span_ms
         refused = draw.random(len(left)) > _intensity(at[left], nights[left])
         left = left[refused]
-    return np.floor(at).astype(np.int64)
+    return at
 
 
 def _intensity(at_ms: Floats, nights: Floats) -> Floats:
@@ -254,19 +303,32 @@ def _intensity(at_ms: Floats, nights: Floats) -> Floats:
     return result
 
 
-def _trace(mix: Mix, families: Families, drawn: Drawn, submit_ms: Ints) -> Trace:
+def _name(mix: Mix) -> str:
+    return f"synthetic-{mix.seed}"
+
+
+def _trace(
+    mix: Mix,
+    families: Families,
+    drawn: Drawn,
+    submit_ms: Floats,
+    traits: Traits,
+    problems: tuple[TraceProblem, ...],
+) -> Trace:
     order = np.argsort(submit_ms, kind="stable")
     width = len(str(len(order) - 1))
     jobs = []
     for number, row in enumerate(order):
         family = int(drawn.family[row])
         kind = _KINDS[int(families.kind[family])]
-        replicas, gpus = split_gpus(int(drawn.gpus[row]), mix.gpus_per_node)
+        total, duration_ms = int(drawn.gpus[row]), round(float(drawn.duration_ms[row]))
+        replicas, gpus = (total, 1) if traits.single_gpus else split_gpus(total, mix.gpus_per_node)
+        more = traits.of(int(row), family, int(submit_ms[row]), duration_ms, replicas)
         jobs.append(
             Job(
                 name=f"{kind.workload_class}-{number:0{width}d}",
                 submit_ms=int(submit_ms[row]),
-                work=Steady(duration_ms=round(float(drawn.duration_ms[row])), replicas=replicas),
+                work=Steady(duration_ms=duration_ms, replicas=replicas, **more.pop("work")),
                 queue=f"tenant-{int(families.tenant[family]) + 1}",
                 family=f"family-{family + 1}",
                 workload_class=kind.workload_class,
@@ -274,10 +336,17 @@ def _trace(mix: Mix, families: Families, drawn: Drawn, submit_ms: Ints) -> Trace
                 gpus=gpus,
                 cpu_milli=_CPU_MILLI * gpus,
                 memory_mib=_MEMORY_MIB * gpus,
+                **more,
             )
         )
     # weights fall more slowly than demand does, so that large tenants want more than their share
     queues = tuple(weighted_queue(f"tenant-{i}", round(100 / math.sqrt(i))) for i in range(1, mix.tenants + 1))
-    nodes = uniform_nodes(mix.gpus // mix.gpus_per_node, mix.gpus_per_node)
-    name = f"synthetic-{mix.seed}"
-    return Trace(name=name, jobs=tuple(jobs), rows=len(jobs), queues=queues, setup=Setup(nodes=nodes, queues=queues))
+    nodes = traits.nodes(mix.gpus // mix.gpus_per_node, mix.gpus_per_node)
+    return Trace(
+        name=_name(mix),
+        jobs=tuple(jobs),
+        rows=len(jobs),
+        problems=problems,
+        queues=queues,
+        setup=Setup(nodes=nodes, queues=queues),
+    )
