@@ -21,6 +21,7 @@ POLLUX_ROWS = (
     ("online", "tiresias", "rigid, learns, against Tiresias", 0.86),
     ("elastic", "pollux", "elastic, learns, against Pollux", 0.96),
     ("elastic-blind", "pollux", "elastic, no history, against Pollux", 1.0),
+    ("elastic-unnamed", "pollux", "the same, default policy", 1.0),
 )
 
 

@@ -6,8 +6,9 @@ strong scaling) and Pollux (adaptive; its objective with an exact solver instead
 
 Ours is the default policy inside the real engine. On the rigid jobs, against Tiresias: with nothing known at the start
 (online), and with the run times of the other workloads under Tiresias (history). On the adaptive jobs, against Pollux
-with its exact solver: with nothing known at the start (elastic), and without any history (elastic-blind), where jobs
-have no family and sizes are worth what `by_work_done` says.
+with its exact solver: with nothing known at the start (elastic); and without any history, where jobs have no family:
+under the built-in `least-attained-service`, which needs no run times (elastic-blind), and under the default all the
+same (elastic-unnamed).
 
     python -m benchmarks.pollux --traces FOLDER            # FOLDER holds pollux/; about ten minutes
     python -m benchmarks.pollux --traces FOLDER --loads 0.5 1.0 1.5 2.0
@@ -25,7 +26,6 @@ import json
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +34,6 @@ import numpy as np
 from msgspec import structs
 
 from benchmarks import measuring
-from optimus.decide.policies import DEFAULT, sizing
 from optimus.drivers.sim.brain import Brain
 from optimus.drivers.sim.clockwork import Clockwork, Scheduler
 from optimus.drivers.sim.peers.optimus_eurosys import optimus_eurosys
@@ -66,7 +65,7 @@ PEERS = {
 }
 TARGETS = {"history": 0.80, "online": 0.86}
 """Average completion time against Tiresias at load 1.0."""
-ELASTIC_TARGETS = {"elastic": 0.96, "elastic-blind": 1.00}
+ELASTIC_TARGETS = {"elastic": 0.96, "elastic-blind": 1.00, "elastic-unnamed": 1.00}
 """Average completion time against Pollux at load 1.0."""
 TAIL = 1.05
 
@@ -103,9 +102,10 @@ def ours(traces: Path, load: str, workload: int, *, history: bool) -> Record:
     return play(traces, load, workload, Mode.RIGID, Brain(engine))
 
 
-def ours_elastic(traces: Path, load: str, workload: int, *, blind: bool) -> Record:
-    policy = replace(DEFAULT, name="blind", sizing=sizing.by_work_done) if blind else DEFAULT
-    return play(traces, load, workload, Mode.ADAPTIVE, Brain(Engine(policy=policy)), families=not blind)
+def ours_elastic(traces: Path, load: str, workload: int, who: str) -> Record:
+    policy = "least-attained-service" if who == "elastic-blind" else "default"
+    families = who == "elastic"
+    return play(traces, load, workload, Mode.ADAPTIVE, Brain(Engine(policy=policy)), families=families)
 
 
 def measure(traces: Path, case: tuple[str, str, int]) -> dict[str, float]:
@@ -113,7 +113,7 @@ def measure(traces: Path, case: tuple[str, str, int]) -> dict[str, float]:
     if who in PEERS:
         record = play(traces, load, workload, PEERS[who].mode, PEERS[who].make())
     elif who in ELASTIC_TARGETS:
-        record = ours_elastic(traces, load, workload, blind=who == "elastic-blind")
+        record = ours_elastic(traces, load, workload, who)
     else:
         record = ours(traces, load, workload, history=who == "history")
     times = np.array([job.end_ms - job.submit_ms for job in record.jobs if job.end_ms is not None]) / 1000

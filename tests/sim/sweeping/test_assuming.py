@@ -33,6 +33,7 @@ def test_without_a_word_starts_are_free_restarts_take_half_a_minute_and_nothing_
         "first start": "free",
         "restart, new size or place": "30s",
         "checkpoint": "always up to date, free",
+        "leaving": "free",
         "job failures": "none",
         "node failures": "none",
         "spreading": "free",
