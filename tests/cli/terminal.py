@@ -39,7 +39,7 @@ def optimus(*arguments: str | Path, cwd: Path = ROOT, **extra: str) -> Ran:
         env=environment(**extra),
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=300,
         check=False,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
