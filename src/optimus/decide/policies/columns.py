@@ -47,8 +47,9 @@ class WorkloadColumns:
     """Total run time as declared or predicted; -1 unknown."""
     family_mean_ms: IntArray
     """Mean total run time of ended work that outlived `elapsed_ms`, of the same family, or of its queue while
-    the family has no history. Where it names no family: `elapsed_ms` plus the time until one like it of its queue
-    ends, the chance of a quick end counted. 0 when it outlived them all, -1 when there is no history."""
+    the family has no history. Where the family has 128 runs: `elapsed_ms` plus the time until one like it ends, the
+    chance of a quick end counted; the same of the queue where it names no family. 0 when it outlived them all, -1
+    when there is no history."""
     queue_high_ms: IntArray
     """A high quantile of run times in its queue; -1 unknown."""
     deadline_ms: IntArray
