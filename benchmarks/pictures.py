@@ -69,10 +69,25 @@ def gavel(result: dict[str, Any]) -> str:
     )
 
 
+def tenants(result: dict[str, Any]) -> str:
+    rows = [
+        Row(
+            f"{one['case']}, {one['best native']}",
+            [Dot(one[key], i) for i, key in enumerate(("average", "wait", "p99"))],
+            0.6,
+        )
+        for one in result["against the best native row"]
+    ]
+    names = ("average completion", "waiting", "p99 of completion")
+    about = "Ours divided by the best native row of each case: left of 1 is shorter. The tick: asked of the averages."
+    return dot_chart("Tenants with fair shares, load 0.9", about, Axis(0.0, 1.5, 0.25, 1.0), names, rows)
+
+
 DRAWN: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "pollux": ("pollux", pollux),
     "packing": ("packing_openb", packing),
     "gavel": ("gavel", gavel),
+    "tenants": ("tenants", tenants),
 }
 
 

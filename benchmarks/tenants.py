@@ -10,6 +10,7 @@ end. A job that is preempted writes a checkpoint first, and pays 30 s when it st
 
 Ours is the default policy in the real engine; native are the three honest rows: pod by pod with a time-out, all pods or
 none, and the same packed. The best of them by average completion time, case by case, is what ours is compared with.
+They know no tenants; a KAI-like scheduler, which does, is shown beside them.
 
     python -m benchmarks.tenants --traces FOLDER             # FOLDER holds philly/ and itp2021/; an hour on two cores
     python -m benchmarks.tenants --traces FOLDER --keep DIR  # the same, and it can be interrupted
@@ -55,6 +56,8 @@ PER_NODE = 8
 TENANTS = 6
 PHILLY = "philly/philly_jobs_until_2017-11-05.csv.gz"
 NATIVE = ("native-pods", "native-gang", "native-packed")
+FAIR = "kai"
+"""Shown beside them: the same shares, first come first served inside a tenant, nobody's run time known or learned."""
 OURS = "default"
 AT_MOST = 0.6
 """Of the best native row's averages."""
@@ -168,7 +171,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{chosen.traces} has no {PHILLY} or no itp2021/: give the folder with --traces", file=sys.stderr)
         return 2
     wanted = [c for c in cases(chosen.traces) if not chosen.only or c.name.startswith(tuple(chosen.only))]
-    runs = [(case, who) for case in wanted for who in (*NATIVE, OURS)]
+    runs = [(case, who) for case in wanted for who in (*NATIVE, FAIR, OURS)]
     found: dict[tuple[str, str], Measured] = {}
     rows = []
     with ProcessPoolExecutor(chosen.processes) as pool:
