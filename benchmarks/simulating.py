@@ -21,6 +21,7 @@ import heapq
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -124,9 +125,9 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"a bare heap: {events:,} events a second", flush=True)
     rows = []
     for rounds_s in chosen.rounds:
-        for row in (play(trace, peer("fifo").make(), rounds_s), ours(trace, rounds_s)):
-            rows.append(row)
-            print(_line(row), flush=True)
+        for played in (partial(play, trace, peer("fifo").make()), partial(ours, trace)):
+            rows.append(played(rounds_s))
+            print(_line(rows[-1]), flush=True)
     fastest = min(row["seconds"] for row in rows if "decide_s" in row)
     says = f"{len(trace.jobs):,} jobs under the default policy: {fastest:,} s (asked: {TARGET_S} s)"
     print(says)
