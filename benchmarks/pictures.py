@@ -38,9 +38,7 @@ def pollux(result: dict[str, Any]) -> str:
             dots = [*(Dot(ours / theirs, 1, small=True) for ours, theirs in pairs), Dot(ratio, 0)]
             goal = target if load == "1.0" else 1.0
             rows.append(Row(f"{label}, {load}" if len(loads) > 1 else label, dots, goal, f"{ratio:.3f}"))
-    about = (
-        "Average completion time by load, ours by Tiresias (rigid) and Pollux (elastic). Tick: what is asked."
-    )
+    about = "Average completion time by load, ours by Tiresias (rigid) and Pollux (elastic). Tick: what is asked."
     return dot_chart("Pollux workloads", about, Axis(0.5, 1.1, 0.1, 1.0), ("all four workloads", "each"), rows)
 
 
