@@ -34,6 +34,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from msgspec import structs
 
 from benchmarks import measuring
@@ -43,6 +44,7 @@ from optimus.drivers.sim.jobs import Job
 from optimus.drivers.sim.measuring import Comparison, Measured, compare, measure
 from optimus.drivers.sim.peers.registry import peer
 from optimus.drivers.sim.setup import Setup, uniform_nodes
+from optimus.drivers.sim.traces import filling
 from optimus.drivers.sim.traces.formats import load
 from optimus.drivers.sim.traces.gathering import weighted_queue
 from optimus.drivers.sim.traces.shaping import with_tenants
@@ -104,12 +106,9 @@ def due(trace: Trace) -> tuple[Queue, ...]:
 
 def inside(jobs: Sequence[Job], rhythm: float) -> float:
     """GPUs in use on average from the first submission to the last, if every job started at once."""
-    times = [job.submit_ms * rhythm for job in jobs]
-    span = max(times[-1] - times[0], 1.0)
-    used = (
-        job.replicas * job.gpus * min(job.work.ideal_ms(), times[-1] - at) for job, at in zip(jobs, times, strict=True)
-    )
-    return sum(used) / span
+    gpus = np.array([job.total_gpus for job in jobs])
+    runs = np.array([job.work.ideal_ms() for job in jobs], dtype=np.float64)
+    return filling.inside(gpus, runs, np.array([job.submit_ms for job in jobs]) * rhythm)
 
 
 def play(traces: Path, jobs: int | None, run: tuple[Case, str]) -> tuple[Measured, float]:
