@@ -147,6 +147,7 @@ def main(arguments: list[str] | None = None) -> int:
             found[case] = row
             print(_line(case, row, published), flush=True)
     found = {**_kept(cases), **found}
+    found = {case: found[case] for case in sorted(found, key=lambda case: (case[1], rows.index(case[0]), case[2]))}
     summary, met = _judge(found, sorted({load for _, load, _ in found}), published)
     for told in summary:
         print(told["says"])

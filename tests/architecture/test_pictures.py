@@ -20,5 +20,6 @@ def test_another_result_is_another_picture() -> None:
     result, drawing = DRAWN["pollux"]
     content = json.loads((RESULTS / f"{result}.json").read_text(encoding="utf-8"))
     before = drawing(content)
-    content["cases"][0]["average_s"] *= 2
+    ours = next(case for case in content["cases"] if case["who"] == "history")
+    ours["average_s"] *= 2
     assert drawing(content) != before
