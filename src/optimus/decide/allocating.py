@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 
@@ -87,10 +86,9 @@ class Allocator:
         self.waiting = Waiting()
         self._refused.clear()
         in_line = [row for line in lines.values() for row in line]
+        at = np.array(in_line, dtype=np.int64)
         columns = (world.columns.signature, world.columns.queue, world.columns.preemptible, world.columns.priority)
-        self._kinds = dict(
-            zip(in_line, zip(*(column[in_line].tolist() for column in columns), strict=True), strict=True)
-        )
+        self._kinds = dict(zip(in_line, zip(*(column[at].tolist() for column in columns), strict=True), strict=True))
         self._ends = None
         self._dues.clear()
         self.taker.new_pass()
@@ -104,7 +102,7 @@ class Allocator:
                 world.unreached.add("allocate")
             if why is not None:
                 self.waiting.reasons[row] = why
-                for other in turns.take_while(partial(self._is_refused_like, row)):
+                for other in turns.take_while(self._refused_like(row)):
                     self.waiting.reasons[other] = why
             self._starts_left -= why is None
             turns.done()
@@ -185,7 +183,7 @@ class Allocator:
         return {"at": format_moment_ms(opening.at_ms, self.world.now_ms), "workloads": behind}
 
     def _refuse(self, row: int, why: Reason) -> Reason:
-        turns = self.world.turns_to_take(row, look=False)
+        turns = self.world.turns.get(row, 0)
         expected = int(self.world.columns.expected[row]) if self.taker.worth_mattered else None
         self._refused[self._kinds[row]] = Refusal(why, self._moment(), turns, self._end_ms(row), expected)
         return why
@@ -195,14 +193,20 @@ class Allocator:
         found = self._refused.get(self._kinds[row])
         if found is None or found.moment != self._moment():
             return None
-        if self.world.turns_to_take(row, look=False) > found.turns or not self._is_bound_as(row, found.end_ms):
-            return None
-        if self.taker.worth_mattered and int(self.world.columns.expected[row]) != found.expected_ms:
-            return None
-        return found
+        return found if self._holds_for(row, found) else None
 
-    def _is_refused_like(self, row: int, other: int) -> bool:
-        return self._kinds[row] == self._kinds[other] and self._refusal(other) is not None
+    def _holds_for(self, row: int, found: Refusal) -> bool:
+        if self.world.turns.get(row, 0) > found.turns or not self._is_bound_as(row, found.end_ms):
+            return False
+        return not self.taker.worth_mattered or int(self.world.columns.expected[row]) == found.expected_ms
+
+    def _refused_like(self, row: int) -> Callable[[int], bool]:
+        """Whether another is refused as this one was: asked of thousands in line, while nothing is decided."""
+        kinds, kind = self._kinds, self._kinds[row]
+        found = self._refused.get(kind)
+        if found is None or found.moment != self._moment():
+            return lambda _other: False
+        return lambda other: kinds[other] == kind and self._holds_for(other, found)
 
     def _moment(self) -> tuple[int, int]:
         return self.world.script.departures, len(self.waiting.reservations)

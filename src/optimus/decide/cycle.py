@@ -72,7 +72,7 @@ def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
         grower.replace_lost()
         grower.mend_sizes()
         hopefuls += _waiting_again(world, refusals)
-        in_line = [row for row in hopefuls if world.waits(row) and (number or row not in behind)]
+        in_line = [row for row in _still_waiting(world, hopefuls) if number or row not in behind]
         lines = line_up(world, shares, in_line)
         sizer.new_pass()
         allocator.run(lines)
@@ -87,17 +87,22 @@ def _decide(world: World, behind: set[int], *, final: bool) -> Plan | None:
     else:
         world.unreached.add("passes")
         hopefuls += _waiting_again(world, refusals)
-    for row in hopefuls:
-        if world.waits(row) and row not in allocator.waiting.reasons:
+    for row in _still_waiting(world, hopefuls):
+        if row not in allocator.waiting.reasons:
             refusals[row] = reason(Code.NOT_REACHED)
     return write_down(world, shares, allocator.waiting, refusals)
+
+
+def _still_waiting(world: World, rows: list[int]) -> list[int]:
+    drafts = world.drafts
+    return [row for row in rows if row not in drafts or world.waits(row)]
 
 
 def _all_started(world: World, hopefuls: list[int]) -> bool:
     """Whether another pass would find nothing to do: everybody has started, and nothing leaves, lacks or can grow."""
     if world.table.elastic or world.table.oversized or world.requeued or (world.columns.view("lost_since") >= 0).any():
         return False
-    return all(draft.only_starts() for draft in world.drafts.values()) and not any(map(world.waits, hopefuls))
+    return all(draft.only_starts() for draft in world.drafts.values()) and not _still_waiting(world, hopefuls)
 
 
 def _sort_out(world: World) -> tuple[dict[int, Reason], list[int]]:
@@ -107,7 +112,7 @@ def _sort_out(world: World) -> tuple[dict[int, Reason], list[int]]:
     hopefuls: list[int] = []
     known: Known = {}
     timed = world.snapshot.worked_out.once("timed queues", lambda: timed_queues(world.tree))
-    for row in sorted(world.table.pending, key=lambda r: world.spec(r).id):
+    for row in sorted(world.table.pending, key=world.table.names.__getitem__):
         refusal = standing_refusal(world, row, known)
         if refusal is not None:
             refusals[row] = refusal

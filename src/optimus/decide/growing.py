@@ -55,7 +55,7 @@ class Grower:
         world, columns = self.world, self.world.columns
         rows = set(np.flatnonzero((columns.view("lost_since") >= 0) & (columns.view("alive") > 0)).tolist())
         rows |= {row for row, draft in world.drafts.items() if draft.removed}
-        for row in sorted(rows, key=lambda r: world.spec(r).id):
+        for row in sorted(rows, key=world.table.names.__getitem__):
             draft = world.drafts.get(row)
             if (draft and draft.evicted) or columns.queue[row] < 0 or columns.retry_at[row] > world.now_ms:
                 continue
@@ -72,7 +72,7 @@ class Grower:
         up if there is room at once, else down to the next size that is."""
         world = self.world
         able = {row for row in world.table.elastic if world.signature(row).can_break} | set(world.table.oversized)
-        for row in sorted((r for r in able if world.columns.held[r] > 0), key=lambda r: world.spec(r).id):
+        for row in sorted((r for r in able if world.columns.held[r] > 0), key=world.table.names.__getitem__):
             draft = world.drafts.get(row)
             if world.awaits_room(row) or world.is_new(row) or (draft is not None and draft.evicted):
                 continue

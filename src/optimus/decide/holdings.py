@@ -62,7 +62,7 @@ class Ledgerbook:
         columns = world.columns
         holding = (columns.view("held") + columns.view("promised") > 0) & (columns.view("pool") == pool)
         found = np.flatnonzero(holding & (columns.view("alive") > 0)).tolist()
-        self._rows: list[int] = sorted(found, key=lambda row: world.spec(row).id)
+        self._rows: list[int] = sorted(found, key=world.table.names.__getitem__)
         self._names = [world.spec(row).id for row in self._rows]
         self._place = {row: i for i, row in enumerate(self._rows)}
         at = np.array(self._rows, dtype=np.int64)
@@ -89,7 +89,7 @@ class Ledgerbook:
                 changed.append((i, row))
             elif draft.pool == self._pool:
                 fresh.append(row)
-        fresh.sort(key=lambda row: world.spec(row).id)
+        fresh.sort(key=world.table.names.__getitem__)
         step = len(fresh) + 1
         fresh_rank = [bisect_left(self._names, world.spec(row).id) * step + j + 1 for j, row in enumerate(fresh)]
         amount, least = self._amount.copy(), self._least.copy()

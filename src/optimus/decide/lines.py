@@ -23,84 +23,84 @@ from optimus.state.workload_table import size_milli
 
 def line_up(world: World, shares: Shares, rows: Iterable[int]) -> dict[int, list[int]]:
     """Leaf queue -> its workloads, first one first."""
-    by_queue: dict[int, list[int]] = {}
-    for row in rows:
-        by_queue.setdefault(int(world.columns.queue[row]), []).append(row)
-    by_order: dict[str, list[int]] = {}
-    for queue, members in by_queue.items():
-        by_order.setdefault(world.tree.queues[queue].policy.order, []).extend(members)
-    index: dict[int, int] = {}
-    taking_turns: list[tuple[Policy, list[int]]] = []
+    columns = world.columns
+    by_name = np.array(sorted(rows, key=world.table.names.__getitem__), dtype=np.int64)
+    lines = [by_name[members] for members in _groups(columns.queue[by_name])]
+    by_order: dict[str, list[Ints]] = {}
+    for line in lines:
+        by_order.setdefault(world.tree.queues[columns.queue[line[0]]].policy.order, []).append(line)
+    index = np.zeros(columns.size, dtype=np.int64)
+    taking_turns: list[tuple[Policy, Ints]] = []
     world.standing.clear()
-    world.giving_turns.clear()
-    for order, members in by_order.items():
+    world.turns.clear()
+    for order, alike in by_order.items():
+        members = np.concatenate(alike)
         policy, condition = with_order(world.policy, order)
         if condition is not None:
             world.conditions.append(condition)
         keys, condition = order_keys(policy, workload_columns(world, shares, members))
         if condition is not None:
             world.conditions.append(condition)
-        index.update(zip(members, keys.tolist(), strict=True))
+        index[members] = keys
         if policy.turns is not None:
             taking_turns.append((policy, members))
     world.find_standing = partial(_stand, world, shares, taking_turns) if taking_turns else None
     lined_up = {}
-    for queue, members in sorted(by_queue.items()):
-        ripe = set(_overdue(world, queue, members))
-        priority, submitted = (column[members].tolist() for column in (world.columns.priority, world.columns.submitted))
-        places = {
-            row: (row not in ripe, -important, index[row], at, world.spec(row).id)
-            for row, important, at in zip(members, priority, submitted, strict=True)
-        }
-        lined_up[queue] = sorted(members, key=places.__getitem__)
+    for line in lines:
+        queue = int(columns.queue[line[0]])
+        in_time = ~np.isin(line, _overdue(world, queue, line))
+        # A stable sort: who is equal in everything else stays in the order of names.
+        places = np.lexsort((columns.submitted[line], index[line], -columns.priority[line], in_time))
+        lined_up[queue] = line[places].tolist()
     return lined_up
 
 
-def _giving_turns(world: World, waiting: list[int]) -> list[int]:
+def _giving_turns(world: World, waiting: Ints) -> Ints:
     """Running work of their queues that gives its turn to work ahead of it: it can continue where it stopped."""
     columns = world.columns
-    queues = {int(columns.queue[row]) for row in waiting}
     runs = (columns.view("started") >= 0) & (columns.view("held") > 0) & (columns.view("alive") > 0)
     able = runs & (columns.view("gives_turns") > 0) & ~world.under_way()
-    able &= np.isin(columns.view("queue"), sorted(queues))
-    return [row for row in np.flatnonzero(able).tolist() if row not in world.drafts]
+    able &= np.isin(columns.view("queue"), columns.queue[waiting])
+    able[list(world.drafts)] = False
+    return np.flatnonzero(able)
 
 
-def _stand(world: World, shares: Shares, lines: list[tuple[Policy, list[int]]]) -> None:
+def _stand(world: World, shares: Shares, lines: list[tuple[Policy, Ints]]) -> None:
     """Find the places in line of those that take turns and, among them, of those that give theirs."""
     for policy, waiting in lines:
         running = _giving_turns(world, waiting)
-        if not running:
+        if not len(running):
             continue
-        rows = waiting + running
+        rows = np.concatenate((waiting, running))
         seen = workload_columns(world, shares, rows)
         places, condition = order_keys(policy, seen)
         takers, broken = turn_takers(policy, seen)
         world.conditions.extend(told for told in (condition, broken) if told is not None)
-        place_of = dict(zip(rows, places.tolist(), strict=True))
-        standing = np.concatenate((takers[: len(waiting)] != 0, np.ones(len(running), dtype=np.bool_)))
-        for row in np.array(rows)[standing].tolist():
-            world.standing[row] = place_of[row]
-        for row in sorted(running, key=place_of.__getitem__):
-            world.giving_turns.setdefault(int(world.columns.queue[row]), []).append(place_of[row])
+        gives = np.arange(len(rows)) >= len(waiting)
+        stands = np.flatnonzero(takers | gives)
+        world.standing.update(zip(rows[stands].tolist(), places[stands].tolist(), strict=True))
+        for group in _groups(world.columns.queue[rows[stands]]):
+            members = stands[group]
+            giving = np.sort(places[members[gives[members]]])
+            behind = len(giving) - np.searchsorted(giving, places[members], side="right")
+            world.turns.update(zip(rows[members].tolist(), behind.tolist(), strict=True))
 
 
-def _overdue(world: World, queue: int, members: list[int]) -> list[int]:
+def _overdue(world: World, queue: int, members: Ints) -> list[int]:
     """Those that waited longer than their queue allows, where that puts them first."""
     if all(world.tree.queues[q].policy.max_wait_ms is None for q in world.tree.paths[queue]):
         return []
-    return [row for row in members if waited_too_long(world, row, WaitAction.FIRST) is not None]
+    return [row for row in members.tolist() if waited_too_long(world, row, WaitAction.FIRST) is not None]
 
 
-def workload_columns(world: World, shares: Shares, rows: list[int]) -> WorkloadColumns:
+def workload_columns(world: World, shares: Shares, at: Ints) -> WorkloadColumns:
     """What an order sees of these workloads."""
     columns = world.columns
-    at = np.array(rows, dtype=np.int64)
     now = world.now_ms
     passed = np.maximum(now - columns.counted_at[at], 0)
     running = columns.running[at] > 0
     elapsed = columns.elapsed[at] + np.where(running, passed, 0)
-    mean, high = _from_history(world, columns.family[at], columns.queue[at], elapsed)
+    size, mean, high = _worked_out(world, at, elapsed)
     submitted = columns.submitted[at]
     return WorkloadColumns(
         now_ms=now,
@@ -108,7 +108,7 @@ def workload_columns(world: World, shares: Shares, rows: list[int]) -> WorkloadC
         priority=columns.priority[at],
         submitted_ms=submitted,
         waiting_ms=np.maximum(now - submitted - elapsed, 0),
-        size_milli=_sizes(world, columns.signature[at]),
+        size_milli=size,
         attained_gpu_ms=(columns.attained[at] + columns.rate[at] * passed) // 1000,
         elapsed_ms=elapsed,
         expected_ms=columns.expected[at],
@@ -119,6 +119,19 @@ def workload_columns(world: World, shares: Shares, rows: list[int]) -> WorkloadC
         restarts=columns.restarts[at],
         is_running=running,
     )
+
+
+def _worked_out(world: World, at: Ints, elapsed: Ints) -> Ints:
+    """Size, mean and high run time of each: found once in a plan, because no plan changes them."""
+    known, found = world.line_facts
+    new = ~known[at]
+    if new.any():
+        rows, columns = at[new], world.columns
+        known[rows] = True
+        found[0, rows] = _sizes(world, columns.signature[rows])
+        found[1:, rows] = _from_history(world, columns.family[rows], columns.queue[rows], elapsed[new])
+    facts: Ints = found[:, at]
+    return facts
 
 
 def _sizes(world: World, signatures: Ints) -> Ints:

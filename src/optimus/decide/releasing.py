@@ -275,4 +275,4 @@ def _room_is_free(world: World, slots: list[int]) -> bool:
 
 
 def _by_name(world: World, rows: Ints) -> list[int]:
-    return sorted((int(row) for row in rows), key=lambda row: world.spec(row).id)
+    return sorted((int(row) for row in rows), key=world.table.names.__getitem__)

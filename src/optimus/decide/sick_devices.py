@@ -24,7 +24,7 @@ def give_up_on_sick_devices(world: World) -> None:
     started = np.isin(slots.view("phase"), (Phase.BINDING, Phase.RUNNING))
     sick = np.flatnonzero((slots.view("sick_since") >= 0) & started)
     rows, silent = {int(row) for row in slots.workload[sick]}, set(sick.tolist())
-    for row in sorted(rows, key=lambda r: world.spec(r).id):
+    for row in sorted(rows, key=world.table.names.__getitem__):
         mine = [slot for slot in world.slots_of(row) if slot in silent]
         draft = world.drafts.get(row)
         if not mine or not world.columns.alive[row] or (draft is not None and draft.evicted):

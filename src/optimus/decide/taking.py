@@ -63,7 +63,7 @@ class Taker:
         """What else tells equal workloads apart: whose turns they may take, the reservations they would outlast, and if
         moves are worth it."""
         world = self.world
-        told: list[object] = [world.turns_to_take(row, look=False)]
+        told: list[object] = [world.turns.get(row, 0)]
         if self.worth_mattered:
             told.append(int(world.columns.expected[row]))
         for pool in ask.pools:
@@ -174,7 +174,10 @@ class Taker:
         units: list[Unit] = []
         if anybody_gives(world, self.cache, row, pool, entitled):
             useful = np.logical_or.reduce([ask.shape(pool, cell.role_index).allowed for cell in part.all_cells()])
-            units = candidates(world, self.shares, self.cache, row, pool, entitled, whole=whole, useful=useful)
+            lacking = int(amount[GPU_COLUMN] - np.maximum(world.boards[pool].promising.gpus, 0).sum())
+            units = candidates(
+                world, self.shares, self.cache, row, pool, entitled, whole=whole, useful=useful, lacking_milli=lacking
+            )
         if grows:
             units = [unit for unit in units if unit.side >= 0 and self._stays_above(unit, entitled, pool)]
         board = world.boards[pool]

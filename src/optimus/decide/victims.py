@@ -138,9 +138,10 @@ def candidates(
     *,
     whole: bool = True,
     useful: Bools | None = None,
+    lacking_milli: int = 0,
 ) -> list[Unit]:
-    """Units that may be asked to leave for the workload in `row`, best to ask first. `whole`: not only surplus.
-    `useful`: nodes the asker could use."""
+    """Units that may be asked to leave for the workload in `row`, best to ask first; none where all of them together
+    have fewer GPUs than are lacking. `whole`: not only surplus. `useful`: nodes the asker could use."""
     queue = int(world.columns.queue[row])
     holdings, giving = cache.holdings(pool), _giving_sides(world, pool, entitled)
     known = np.maximum(holdings.queue, 0)
@@ -162,6 +163,12 @@ def candidates(
     for number, each in enumerate(entitled.sides):
         reach[side == number] = ~((1 << (each.depth - 1)) - 1)
     free_surplus = ((inside_surplus & reach) == 0) & has_surplus & may_be_asked
+    may = np.zeros(len(side), dtype=np.bool_)
+    if whole:
+        may = _may_take_whole(world, cache, holdings, inside_minimum, reach, side, lower)
+        may = (may | later) & may_be_asked
+    if int(holdings.amount[may | free_surplus, GPU_COLUMN].sum()) < lacking_milli:
+        return []
     tier = np.where(holdings.queue >= 0, -overage(world, shares, pool)[known], -(1 << 60))
     units: list[Unit] = []
     last_steps: dict[int, list[Unit]] = {}
@@ -170,9 +177,7 @@ def candidates(
             units.append(unit)
             last_steps.setdefault(int(i), []).append(unit)
     if whole:
-        may = _may_take_whole(world, cache, holdings, inside_minimum, reach, side, lower)
-        may |= later
-        asked = np.flatnonzero(may & may_be_asked)
+        asked = np.flatnonzero(may)
         places = places_of_each(world, holdings.rows[asked].tolist())
         units.extend(
             _whole_unit(world, holdings, i, int(side[i]), int(tier[i]), last_steps.get(i, []), room)

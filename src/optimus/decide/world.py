@@ -6,7 +6,6 @@ goes on until nothing more is to be done in this world, and the next cycle start
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
 
 import numpy as np
@@ -75,8 +74,12 @@ class World:
         """Fills the two below when somebody finds no room: most cycles never need them."""
         self.standing: dict[int, int] = {}
         """Place in line of workloads whose queue takes turns, waiting and running alike; lower is earlier."""
-        self.giving_turns: dict[int, list[int]] = {}
-        """By queue: the places in line of running work that gives its turn, in order."""
+        self.turns: dict[int, int] = {}
+        """Of the same: how many running workloads of its queue stand behind it and give their turn. Empty as long as
+        nobody has asked (`turns_to_take`)."""
+        rows = self.columns.size
+        self.line_facts = np.zeros(rows, dtype=np.bool_), np.zeros((3, rows), dtype=np.int64)
+        """By row: whether its size, mean and high run time are worked out; and those."""
         self.script = Script()
         self._asks: dict[int, Ask] = {}
         self.fixed = self._fixed_use()
@@ -164,15 +167,12 @@ class World:
         draft = self.drafts.get(row)
         return draft is None or not (draft.evicted or draft.additions or draft.kept)
 
-    def turns_to_take(self, row: int, *, look: bool = True) -> int:
-        """How many running workloads of its queue stand behind it and give their turn. Without `look`: 0 as long as
-        nobody has asked."""
-        if look and self.find_standing is not None:
+    def turns_to_take(self, row: int) -> int:
+        """How many running workloads of its queue stand behind it and give their turn."""
+        if self.find_standing is not None:
             find, self.find_standing = self.find_standing, None
             find()
-        place = self.standing.get(row)
-        giving = self.giving_turns.get(int(self.columns.queue[row]), [])
-        return len(giving) - bisect_right(giving, place) if place is not None else 0
+        return self.turns.get(row, 0)
 
     def awaits_room(self, row: int) -> bool:
         """Whether room is promised to it that it does not have in this plan yet."""

@@ -17,15 +17,16 @@ from optimus.model.reasons import Code, Reason, reason
 
 
 def write_down(world: World, shares: Shares, told: Waiting, refusals: dict[int, Reason]) -> Plan:
-    waits = {row: why for row, why in told.reasons.items() if world.waits(row)}
-    named = {world.spec(row).id for row in waits}  # without those that were given room after their turn
+    names, drafts = world.table.names, world.drafts
+    waits = {row: why for row, why in told.reasons.items() if row not in drafts or world.waits(row)}
+    named = {names[row] for row in waits}  # without those that were given room after their turn
     reasons = {**refusals, **waits, **_held_back(world)}
-    waiting = sorted(((world.spec(row).id, why) for row, why in reasons.items()), key=lambda pair: pair[0])
+    by_name = sorted(reasons, key=names.__getitem__)
     conditions = _unique([*world.conditions, *world.scorer.conditions, *_layout_conditions(world)])
     return Plan(
         version=world.snapshot.version,
         actions=world.script.actions(),
-        waiting=tuple(Wait(name, why) for name, why in waiting),
+        waiting=tuple(Wait(names[row], reasons[row]) for row in by_name),
         reservations=tuple(found for found in told.reservations if found.workload in named),
         shares=_queue_shares(world, shares),
         conditions=tuple(conditions),

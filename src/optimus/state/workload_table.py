@@ -59,6 +59,8 @@ class WorkloadTable:
         self.resources = resources
         self.row_of: dict[str, int] = {}
         self.specs: list[Workload | None] = []
+        self.names: list[str] = []
+        """By row. A vacant one has that of its last workload."""
         self.slots: list[dict[tuple[int, int], int]] = []
         """By row: (role index, ordinal) -> slot row, all phases but releasing."""
         self.leaving: list[dict[tuple[int, int], int]] = []
@@ -120,6 +122,7 @@ class WorkloadTable:
             self.row_of[workload.id] = row
             if row == len(self.specs):
                 self.specs.append(workload)
+                self.names.append(workload.id)
                 self.slots.append({})
                 self.leaving.append({})
             self.pending[row] = None
@@ -128,6 +131,7 @@ class WorkloadTable:
         else:
             self._leave_signature(row)
         self.specs[row] = workload
+        self.names[row] = workload.id
         signature = self._join_signature(workload)
         columns.signature[row] = signature
         shape = self.signatures[signature]
