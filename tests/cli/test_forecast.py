@@ -77,6 +77,20 @@ def test_newcomers_come_as_often_as_before(story: Path) -> None:
     assert told.json()["arrivalsPerHour"] == 1.0
 
 
+def test_a_journal_of_a_day_has_newcomers_and_a_young_one_says_that_nobody_comes(story: Path) -> None:
+    come = "cycles: [{{}}, {{advance: {}, submit: [{{name: more, gpu: 1, expectedDuration: 10m}}]}}]\n"
+    for advance, rate in (("10h", 0.1), ("1h", 0.0)):
+        story.write_text(STORY + come.format(advance), encoding="utf-8")
+        folder = story.parent / f"journal-{advance}"
+        optimus("scenario", "run", story, "--journal", folder)
+        told = optimus("forecast", folder, "--samples", "1", "--horizon", "6h", "-o", "json")
+        assert told.code == 0, told.err
+        assert told.json()["arrivalsPerHour"] == rate
+        assert any("nobody else comes" in note for note in told.json()["notes"]) == (not rate)
+    told = optimus("forecast", story.parent / "journal-10h", "--samples", "1", "--no-arrivals", "-o", "json")
+    assert told.json()["arrivalsPerHour"] == 0.0
+
+
 def test_where_nothing_waits_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "idle.yaml").write_text("cluster: [{name: n, gpus: 1}]\n", encoding="utf-8")
     ran = optimus("forecast", tmp_path / "idle.yaml")

@@ -24,13 +24,14 @@ def job(name: str, seconds: int, *, at: float = 0, replicas: int = 4) -> Job:
     return Job(name=name, submit_ms=round(at * SECOND), work=work, replicas=replicas)
 
 
-def played(*jobs: Job, takes_s: float, every_s: int = 0) -> dict[str, JobRecord]:
+def played(*jobs: Job, takes_s: float = 0, every_s: int = 0, coarser: int = 0) -> dict[str, JobRecord]:
     """By the real engine on one node with four GPUs."""
     setup = Setup(
         nodes=uniform_nodes(1, 4),
         queues=(Queue(name="default"),),
         decision_ms=round(takes_s * SECOND),
         interval_ms=every_s * SECOND,
+        coarser_percent=coarser,
     )
     return {row.name: row for row in Clockwork(setup, jobs).play(Brain(Engine())).jobs}
 
@@ -54,6 +55,15 @@ def test_what_comes_while_it_thinks_is_decided_with_it() -> None:
 def test_rounds_begin_as_they_did_and_their_decisions_come_later() -> None:
     rows = played(job("a", 10), job("b", 10, at=65), takes_s=2, every_s=60)
     assert [rows[name].start_ms for name in "ab"] == [2 * SECOND, (120 + 2) * SECOND]
+
+
+def test_far_ahead_news_wait_for_a_part_of_the_time_that_has_passed() -> None:
+    """A tenth: what comes right after a decision at 1,000 s is decided at 1,100 s, and what comes later at once."""
+    jobs = [job(name, 10, at=at, replicas=1) for name, at in (("a", 0), ("b", 1000), ("c", 1001), ("d", 2000))]
+    rows = played(*jobs, coarser=10)
+    assert [rows[name].start_ms for name in "abcd"] == [0, 1000 * SECOND, 1100 * SECOND, 2000 * SECOND]
+    exact = played(*jobs)
+    assert [exact[name].start_ms for name in "abcd"] == [j.submit_ms for j in jobs]
 
 
 @pytest.mark.parametrize("who", ["default", "tiresias"])

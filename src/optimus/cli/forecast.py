@@ -26,8 +26,12 @@ Samples = Annotated[int, typer.Option(metavar="N", min=1, help="Futures that are
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Of the run times that are drawn.")]
 Horizon = Annotated[str, typer.Option(metavar="TIME", help="How far ahead.")]
 Arrivals = Annotated[
-    bool,
-    typer.Option("--arrivals", help="Newcomers as in the day before (journals). Slower; without, nobody else comes."),
+    bool | None,
+    typer.Option(
+        "--arrivals/--no-arrivals",
+        help="Newcomers as in the day before, or nobody else. Else newcomers, if the journal knows six hours.",
+        show_default=False,
+    ),
 ]
 Check = Annotated[
     int,
@@ -43,7 +47,7 @@ def forecast(
     samples: Samples = 40,
     seed: Seed = 0,
     horizon: Horizon = "7d",
-    arrivals: Arrivals = False,
+    arrivals: Arrivals = None,
     check: Check = 0,
     within: Within = "",
     output: FormatOption = Format.TABLE,
@@ -74,6 +78,9 @@ def forecast(
     else:
         presents.demand_policy(present.policy, world)
     past = past_of(world, present.now_ms) if journal else Past()
+    if arrivals is None and journal and not past.tells_arrivals:
+        present = structs.replace(present, notes=(*present.notes, forecasting.young(past)))
+    arrivals = journal and past.tells_arrivals if arrivals is None else arrivals
     past = past if arrivals else Past(errors=past.errors)
     asked = Asked(present=present, samples=samples, seed=seed, horizon_ms=ahead_ms, past=past)
     try:

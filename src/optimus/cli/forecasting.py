@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from optimus.drivers.sim.forecasting import Asked, Forecast
+from optimus.drivers.sim.forecasting import Asked, Forecast, Past
 from optimus.drivers.sim.forecasting.foreseeing import Quantiles, Waiting
 from optimus.drivers.sim.forecasting.judging import Coverage
 from optimus.drivers.sim.outcome import Why
 from optimus.drivers.sim.standing import least_gpus
-from optimus.model.units import format_time_ms
+from optimus.model.units import format_duration_ms, format_time_ms
 
 VERSION = 1
 NOW = "now"
@@ -77,6 +77,11 @@ class ForecastTold(Struct, frozen=True, kw_only=True, rename="camel"):
     """Learned from the check; null without one, or where too little was known."""
     checked: Coverage | None
     notes: tuple[str, ...]
+
+
+def young(past: Past) -> str:
+    known = format_duration_ms(past.window_ms)
+    return f"The journal knows only {known} before this moment: nobody else comes (--arrivals draws newcomers anyway)."
 
 
 def told(asked: Asked, forecast: Forecast, checked: Coverage | None) -> ForecastTold:

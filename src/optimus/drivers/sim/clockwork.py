@@ -183,7 +183,7 @@ class Clockwork:
         self._until_ms = until_ms
         scheduler.open(self)
         interval, tick = self.setup.interval_ms, self.setup.tick_ms
-        decide_at = NEVER
+        decide_at, begun_ms, rests_until = NEVER, NEVER, 0
         while self._over < len(self.runs):
             next_ms = self._heap[0][0] if self._heap else NEVER
             if min(decide_at, next_ms) >= self._until_ms:
@@ -197,12 +197,16 @@ class Clockwork:
                 news, self._news = self._news, News()
                 self.decisions += 1
                 scheduler.decide(self, news)
+                begun_ms = min(begun_ms, self.now_ms)
+                rests_until = self.now_ms + (self.now_ms - begun_ms) * self.setup.coarser_percent // 100
                 decide_at = self._next_decision(scheduler, interval, tick)
+                decide_at = decide_at if self._news.gone else max(decide_at, rests_until)
                 continue
             self.now_ms = next_ms
             self._happen()
             if self._news:
-                decide_at = min(decide_at, self._decided(next_ms))
+                due = self._decided(next_ms)
+                decide_at = min(decide_at, due if self._news.gone else max(due, rests_until))
         return self._record(scheduler)
 
     @property

@@ -95,6 +95,10 @@ class Setup(Struct, frozen=True, kw_only=True):
     decision_ms: int = 0
     """What a decision takes on the clock: it comes true so long after the news it answers, or after its round begins. A
     number and no measurement, so that the same input gives the same result."""
+    coarser_percent: int = 0
+    """The farther it is played, the less often somebody decides: news wait until this part of the time since the first
+    decision has passed since the last one, unless somebody has left for others. A distant future is not known to the
+    minute."""
     outages: tuple[Outage, ...] = ()
     neighbours: Neighbours | None = None
     rack_label: str = ""

@@ -127,13 +127,14 @@ def least_gpus(workload: Workload, device_memory_mib: int = 0) -> float:
     return total / 1000
 
 
-def setup_of(frame: Keyframe, *, tick_ms: int) -> Setup:
+def setup_of(frame: Keyframe, *, tick_ms: int, coarser_percent: int = 0) -> Setup:
     return Setup(
         nodes=tuple(node for node, _ in frame.nodes),
         pools=frame.pools,
         queues=frame.queues,
         settings=frame.settings,
         tick_ms=tick_ms,
+        coarser_percent=coarser_percent,
     )
 
 

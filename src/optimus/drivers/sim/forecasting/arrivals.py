@@ -23,6 +23,8 @@ from optimus.model.workloads import Workload
 DAY_MS = 86_400_000
 WINDOW_MS = DAY_MS
 """A day and not an hour: nights are quiet, and a forecast may reach into tomorrow."""
+LEAST_WINDOW_MS = 6 * 3_600_000
+"""Less says nothing about how many come: a morning begins with a crowd."""
 _NEWCOMERS = 0x6E657763
 """Keeps their lots apart from those of run times."""
 
@@ -36,6 +38,11 @@ class Past(Struct, frozen=True, kw_only=True):
     """Shorter where less was seen."""
     errors: tuple[float, ...] = ()
     """True / declared run time of work that has ended."""
+
+    @property
+    def tells_arrivals(self) -> bool:
+        """Whether it is long enough to say how many come."""
+        return self.window_ms >= LEAST_WINDOW_MS
 
     @property
     def rate_per_hour(self) -> float:

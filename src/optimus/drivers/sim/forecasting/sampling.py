@@ -25,6 +25,9 @@ from optimus.model.reasons import Code, Reason
 TICKS = 500
 """Decisions without news until the horizon, at most: rules about time are kept, and nothing is asked for ever."""
 SHORTEST_TICK_MS = 300_000
+COARSER_PERCENT = 5
+"""Where newcomers are drawn: a start in an hour is told to the minutes, one tomorrow to the hour. Deciding about every
+one of them at once would cost twenty times as much, and who comes is known less well by far."""
 HOPELESS = frozenset(
     {
         Code.NO_SUCH_QUEUE,
@@ -70,7 +73,11 @@ class Futures:
         self.knowledge = knowledge or Knowledge(self.frame, self.people, past.errors)
         self.until_ms = present.now_ms + horizon_ms
         self.policy: Policy = load(present.policy)
-        self.setup = setup_of(self.frame, tick_ms=max(SHORTEST_TICK_MS, horizon_ms // TICKS))
+        self.setup = setup_of(
+            self.frame,
+            tick_ms=max(SHORTEST_TICK_MS, horizon_ms // TICKS),
+            coarser_percent=COARSER_PERCENT if past.arrived else 0,
+        )
         self._past = past
 
     def waiters(self) -> tuple[Waiter, ...]:
