@@ -84,7 +84,8 @@ class SlotRunning(Struct, frozen=True, tag=True):
 
 
 class SlotFailed(Struct, frozen=True, tag=True):
-    """The replica could not be started at its place; the place is free again."""
+    """The replica could not be started at its place, or failed there; the place is free again, and its workload is not
+    started anew before the time has passed."""
 
     workload: str
     role: str

@@ -255,14 +255,15 @@ class State:
         return problems
 
     def _slot_failed(self, observation: seen.SlotFailed, now_ms: int) -> None:
-        slot = self._slot_row(observation)
-        if slot is None:
+        row = self.workloads.row_of.get(observation.workload)
+        if row is None:
             return
-        row = int(self.slots.columns.workload[slot])
-        if self.slots.columns.phase[slot] in (Phase.HELD, Phase.BINDING):
-            self.occupancy.move(slot, Event.FORGET, now_ms)
-            self.workloads.columns.retry_at[row] = now_ms + observation.retry_after_ms
-            self.workloads.failures[row] = observation.failure or "the body could not start it"
+        slot = self._slot_row(observation)
+        if slot is not None:
+            begun = self.slots.columns.phase[slot] not in (Phase.HELD, Phase.BINDING)
+            self.occupancy.move(slot, Event.GONE if begun else Event.FORGET, now_ms)
+        self.workloads.columns.retry_at[row] = now_ms + observation.retry_after_ms
+        self.workloads.failures[row] = observation.failure or "the body could not start it"
 
     def _slot_stopping(self, observation: seen.SlotStopping, now_ms: int) -> None:
         slot = self._slot_row(observation)

@@ -1,0 +1,128 @@
+"""What is known of one workload of a job: its intent, which is kept, and its replicas, which are seen.
+
+Why: whoever restarts must find both, and nothing else, to go on where it was.
+Owns: the records.
+Must not: decide what follows from them (`reconciling`).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from optimus.model.observations import Outcome
+
+__all__ = ["Ended", "Leaving", "LeavingCause", "Life", "Outcome", "Place", "Replica"]
+
+Slot = tuple[str, int]
+"""Role and ordinal."""
+
+
+class LeavingCause(StrEnum):
+    """Why a whole gang is being stopped."""
+
+    PREEMPTED = "preempted"  # its room goes to others; it waits again
+    FAILED = "failed"  # one replica failed: all start again, or it is over
+    LOST = "lost"  # a replica vanished and nobody knows how it ended; nobody's fault, so it is not counted
+    OVER = "over"  # it has ended, was cancelled or was refused for good
+
+
+class Leaving(Struct, frozen=True, kw_only=True):
+    cause: LeavingCause
+    text: str
+    """For people: the reason of the brain, or what failed."""
+    since_ms: int
+    retry_after_ms: int = 0
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """A place that the brain has granted to one replica."""
+
+    role: str
+    ordinal: int
+    node: str
+    devices: tuple[int, ...] = ()
+    gpu_milli: int = 0
+
+    @property
+    def slot(self) -> Slot:
+        return self.role, self.ordinal
+
+
+class Ended(Struct, frozen=True, kw_only=True):
+    """How a replica ended."""
+
+    at_ms: int
+    code: int | None = None
+    signal: int | None = None
+    error: str = ""
+    """It could not be started, and why."""
+    lost: bool = False
+    """Nobody knows."""
+
+    @property
+    def ok(self) -> bool:
+        return self.code == 0 and not self.error and not self.lost
+
+    def text(self) -> str:
+        if self.lost:
+            return "vanished, and nobody knows how it ended"
+        if self.error:
+            return f"could not start: {self.error}"
+        if self.signal is not None:
+            return f"was ended by signal {self.signal}"
+        return f"exited with code {self.code}"
+
+
+class Replica(Struct, frozen=True, kw_only=True):
+    """One start of one replica, as a body sees it."""
+
+    start: str
+    """Unique name of this start."""
+    role: str
+    ordinal: int
+    started_ms: int | None = None
+    """None: asked for, and not seen running yet."""
+    asked_ms: int | None = None
+    """Since when it is asked to save its work and leave."""
+    killed: bool = False
+    ended: Ended | None = None
+
+    @property
+    def slot(self) -> Slot:
+        return self.role, self.ordinal
+
+    @property
+    def live(self) -> bool:
+        return self.ended is None
+
+
+class Life(Struct, frozen=True, kw_only=True):
+    """The intent: what has been granted, what is being left, and how it ended."""
+
+    workload: str
+    places: tuple[Place, ...] = ()
+    leaving: Leaving | None = None
+    done: frozenset[Slot] = frozenset()
+    """Replicas of this attempt that have ended well."""
+    attempt: int = 0
+    """Of the whole gang; 1 is the first."""
+    failures: int = 0
+    preemptions: int = 0
+    last_leaving: LeavingCause | None = None
+    """Why it is not running, if it ran before."""
+    last_text: str = ""
+    retry_at_ms: int = 0
+    first_started_ms: int | None = None
+    outcome: Outcome | None = None
+    ended_ms: int | None = None
+    ended_text: str = ""
+    """Why it is over, where that was not simply its end."""
+
+    @property
+    def over(self) -> bool:
+        return self.outcome is not None
+
+    def place(self, slot: Slot) -> Place | None:
+        return next((place for place in self.places if place.slot == slot), None)

@@ -1,0 +1,196 @@
+"""Reconciling: what is wanted beside what is there, and what has to be done about the difference.
+
+Why: a body that died in the middle, saw things late or twice, or was told something new, asks the same question again
+and gets the same answer. Nothing has to be remembered but the life of the job and what can be seen.
+Owns: when a gang starts, saves, is killed, starts again and is over; what the brain is told of it.
+Must not: start, signal or wait.
+
+    place without a replica          start it
+    replica without a place          ask it to save and leave; kill it when its grace is over
+    one replica failed               the whole gang leaves; it waits for its retry, or has failed for good
+    the gang leaves                  ask all of them; once all are gone it waits again
+    every replica ended well         it has succeeded
+    it is over                       whoever is still there leaves
+
+A replica that ends with code 0 after it was asked to leave has left, if its job saves its work (it will go on later)
+or is interactive; else it had simply finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct, structs
+
+from optimus.jobs.life import Ended, Leaving, LeavingCause, Life, Outcome, Place, Replica
+from optimus.model.jobs import Job, JobType
+from optimus.model.observations import Observation, SlotFailed, SlotGone, SlotStopping, WorkloadEnded
+from optimus.model.workloads import Workload
+
+LAST_WORDS_MS = 2_000
+"""What a replica without a checkpoint gets to leave in order, before it is killed."""
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    life: Life
+    start: tuple[Place, ...] = ()
+    ask: tuple[Replica, ...] = ()
+    """To be told to save their work and leave."""
+    kill: tuple[Replica, ...] = ()
+    forget: tuple[Replica, ...] = ()
+    """Ended, and accounted for."""
+    facts: tuple[Observation, ...] = ()
+    """For the brain."""
+    look_again_ms: int | None = None
+    """When time alone changes the answer: somebody's grace is over."""
+
+
+def grace_ms(workload: Workload) -> int:
+    return workload.grace_ms if workload.checkpoint is not None else LAST_WORDS_MS
+
+
+def reconcile(job: Job, workload: Workload, life: Life, replicas: Sequence[Replica], now_ms: int) -> Changes:
+    facts: list[Observation] = []
+    forget: list[Replica] = []
+    there = {replica.slot for replica in replicas if replica.live}
+    for replica in replicas:
+        if replica.ended is not None:
+            life = _ended(job, workload, life, replica, replica.ended, facts)
+            forget.append(replica)
+    live = [replica for replica in replicas if replica.live]
+    if not life.over and life.leaving is None and life.places and _all_done(life):
+        life = _over(life, Outcome.SUCCEEDED, "", now_ms, facts)
+    if life.leaving is not None and not live:
+        life = _left(job, life, now_ms, facts)
+    if life.over:
+        wanted: tuple[Place, ...] = ()
+    else:
+        wanted = life.places if life.leaving is None else ()
+    slots = {place.slot for place in wanted}
+    start = tuple(place for place in wanted if place.slot not in there and place.slot not in life.done)
+    if start and not there and not life.done:  # the gang starts as a whole
+        life = structs.replace(life, attempt=life.attempt + 1, first_started_ms=life.first_started_ms or now_ms)
+    unwanted = [replica for replica in live if replica.slot not in slots]
+    ask = tuple(replica for replica in unwanted if replica.asked_ms is None)
+    facts += [SlotStopping(workload.id, *replica.slot) for replica in ask if not life.over]
+    limit = grace_ms(workload)
+    asked = [(replica, replica.asked_ms) for replica in unwanted if replica.asked_ms is not None and not replica.killed]
+    kill = tuple(replica for replica, since in asked if since + limit <= now_ms)
+    ends = [since + limit for _, since in asked if since + limit > now_ms] + [now_ms + limit] * bool(ask)
+    return Changes(
+        life=life,
+        start=start,
+        ask=ask,
+        kill=kill,
+        forget=tuple(forget),
+        facts=tuple(facts),
+        look_again_ms=min(ends, default=None),
+    )
+
+
+# -- what happens to a life ------------------------------------------------------------------------------------------
+
+
+def grant(life: Life, places: Sequence[Place]) -> Life:
+    """The brain gives it these places, besides those it has."""
+    slots = {place.slot for place in places}
+    kept = tuple(place for place in life.places if place.slot not in slots)
+    return structs.replace(life, places=(*kept, *places), retry_at_ms=0)
+
+
+def take_away(life: Life, slots: Sequence[tuple[str, int]]) -> Life:
+    """The brain takes single places back."""
+    gone = set(slots)
+    return structs.replace(
+        life, places=tuple(place for place in life.places if place.slot not in gone), done=life.done - gone
+    )
+
+
+def told_to_leave(life: Life, text: str, now_ms: int) -> Life:
+    """The whole gang gives up its room, and waits again."""
+    if life.over or life.leaving is not None or not life.places:
+        return life
+    leaving = Leaving(cause=LeavingCause.PREEMPTED, text=text, since_ms=now_ms)
+    return structs.replace(life, leaving=leaving, preemptions=life.preemptions + 1)
+
+
+def end(life: Life, outcome: Outcome, text: str, now_ms: int) -> tuple[Life, tuple[Observation, ...]]:
+    """It is over: cancelled, refused for good, or out of time."""
+    facts: list[Observation] = []
+    if not life.over:
+        life = _over(life, outcome, text, now_ms, facts)
+    return life, tuple(facts)
+
+
+# -- inside --------------------------------------------------------------------------------------------------------
+
+
+def _ended(job: Job, workload: Workload, life: Life, replica: Replica, ended: Ended, facts: list[Observation]) -> Life:
+    slot, asked = replica.slot, replica.asked_ms is not None
+    saves = workload.checkpoint is not None or job.job_type is JobType.INTERACTIVE
+    if life.over:
+        facts.append(SlotGone(workload.id, *slot))
+        return life
+    if ended.ok and not (asked and saves) and life.place(slot) is not None:
+        return structs.replace(life, done=life.done | {slot})
+    facts.append(SlotGone(workload.id, *slot))
+    if asked or life.place(slot) is None:
+        keep = life.leaving is not None  # those of a gang that leaves are cleared together
+        return life if keep else take_away(life, [slot])
+    if life.leaving is not None:
+        return life
+    return _failed(job, life, replica, ended)
+
+
+def _failed(job: Job, life: Life, replica: Replica, ended: Ended) -> Life:
+    text = f"replica {replica.role}-{replica.ordinal} {ended.text()}"
+    if ended.lost:
+        leaving = Leaving(cause=LeavingCause.LOST, text=text, since_ms=ended.at_ms)
+        return structs.replace(life, leaving=leaving)
+    failures = life.failures + 1
+    wait_ms = job.restart.wait_ms(failures)
+    leaving = Leaving(cause=LeavingCause.FAILED, text=text, since_ms=ended.at_ms, retry_after_ms=wait_ms)
+    return structs.replace(life, leaving=leaving, failures=failures)
+
+
+def _left(job: Job, life: Life, now_ms: int, facts: list[Observation]) -> Life:
+    """Nobody is left of a gang that was leaving."""
+    leaving = life.leaving
+    assert leaving is not None
+    done = tuple(place for place in life.places if place.slot in life.done)
+    if done and len(done) == len(life.places):  # it finished while it was asked
+        return _over(structs.replace(life, leaving=None), Outcome.SUCCEEDED, "", now_ms, facts)
+    facts += [SlotGone(life.workload, *place.slot) for place in done]
+    failed = leaving.cause is LeavingCause.FAILED
+    if failed and life.failures > job.restart.backoff_limit:
+        tries = f" ({life.failures} failures)" if life.failures > 1 else ""
+        return _over(structs.replace(life, leaving=None), Outcome.FAILED, leaving.text + tries, now_ms, facts)
+    if failed:
+        facts.append(SlotFailed(life.workload, *life.places[0].slot, leaving.text, leaving.retry_after_ms))
+    return structs.replace(
+        life,
+        places=(),
+        done=frozenset(),
+        leaving=None,
+        last_leaving=leaving.cause,
+        last_text=leaving.text,
+        retry_at_ms=now_ms + leaving.retry_after_ms if failed else 0,
+    )
+
+
+def _over(life: Life, outcome: Outcome, text: str, now_ms: int, facts: list[Observation]) -> Life:
+    facts.append(WorkloadEnded(life.workload, outcome))
+    facts += [SlotGone(life.workload, *slot) for slot in sorted(life.done)]
+    return structs.replace(
+        life,
+        outcome=outcome,
+        ended_ms=now_ms,
+        ended_text=text,
+        places=(),
+        done=frozenset(),
+        leaving=None,
+    )
+
+
+def _all_done(life: Life) -> bool:
+    return all(place.slot in life.done for place in life.places)
