@@ -115,6 +115,10 @@ class Life(Struct, frozen=True, kw_only=True):
     last_text: str = ""
     retry_at_ms: int = 0
     first_started_ms: int | None = None
+    since_ms: int | None = None
+    """Since when this attempt runs."""
+    ran_ms: int = 0
+    """In earlier attempts, or in all once it is over."""
     outcome: Outcome | None = None
     ended_ms: int | None = None
     ended_text: str = ""

@@ -69,7 +69,8 @@ def reconcile(job: Job, workload: Workload, life: Life, replicas: Sequence[Repli
     slots = {place.slot for place in wanted}
     start = tuple(place for place in wanted if place.slot not in there and place.slot not in life.done)
     if start and not there and not life.done:  # the gang starts as a whole
-        life = structs.replace(life, attempt=life.attempt + 1, first_started_ms=life.first_started_ms or now_ms)
+        first = now_ms if life.first_started_ms is None else life.first_started_ms
+        life = structs.replace(life, attempt=life.attempt + 1, first_started_ms=first, since_ms=now_ms)
     unwanted = [replica for replica in live if replica.slot not in slots]
     ask = tuple(replica for replica in unwanted if replica.asked_ms is None)
     facts += [SlotStopping(workload.id, *replica.slot) for replica in ask if not life.over]
@@ -172,6 +173,8 @@ def _left(job: Job, life: Life, now_ms: int, facts: list[Observation]) -> Life:
         places=(),
         done=frozenset(),
         leaving=None,
+        since_ms=None,
+        ran_ms=_ran_ms(life, now_ms),
         last_leaving=leaving.cause,
         last_text=leaving.text,
         retry_at_ms=now_ms + leaving.retry_after_ms if failed else 0,
@@ -186,10 +189,16 @@ def _over(life: Life, outcome: Outcome, text: str, now_ms: int, facts: list[Obse
         outcome=outcome,
         ended_ms=now_ms,
         ended_text=text,
+        since_ms=None,
+        ran_ms=_ran_ms(life, now_ms),
         places=(),
         done=frozenset(),
         leaving=None,
     )
+
+
+def _ran_ms(life: Life, now_ms: int) -> int:
+    return life.ran_ms + (max(now_ms - life.since_ms, 0) if life.since_ms is not None else 0)
 
 
 def _all_done(life: Life) -> bool:

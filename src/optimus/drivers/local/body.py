@@ -1,0 +1,379 @@
+"""The body: one turn after the other, jobs, brain and processes are brought in step.
+
+    what happened ──► lives ──► reconcile ──► facts ──► engine.step ──► plan ──► lives ──► reconcile
+                                                                                              │
+                          processes are started, asked, killed ◄── the store has it all ◄─────┘
+
+Why: there is one place in which things happen, in one order, and it can be stopped between any two of them.
+Owns: what is known of every job now, and the order: first written down, then done.
+Must not: wait for anything, decide who runs, or talk to people (`desk`).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from pathlib import Path
+
+from msgspec import structs
+
+from optimus.drivers.local.hands import Hands, Spawn
+from optimus.drivers.local.store import Happening, Run, Store, StoreError, Submitted
+from optimus.drivers.local.surroundings import environment
+from optimus.engine.engine import Engine
+from optimus.jobs import Changes, Ended, Life, Outcome, Place, Replica, reconcile
+from optimus.jobs.reconciling import end, grant, take_away, told_to_leave
+from optimus.model.jobs import job_of_workload
+from optimus.model.nodes import Node
+from optimus.model.observations import (
+    NodeSeen,
+    Observation,
+    PoolSeen,
+    QueueSeen,
+    RunRemembered,
+    SlotRunning,
+    WorkloadSeen,
+)
+from optimus.model.plans import Drop, Evict, Grow, Hold, Placement, Plan, Reject, Shrink, Start
+from optimus.model.pools import NodePool
+from optimus.model.queues import Queue
+from optimus.model.reasons import Reason
+from optimus.model.workloads import Workload
+
+TICK_MS = 2_000
+"""Without news the brain is asked again after this time, as long as something waits."""
+RUNS_KEPT = 20_000
+HAPPENINGS_KEPT = 50_000
+
+
+class Body:
+    def __init__(self, store: Store, engine: Engine, hands: Hands, nodes: Iterable[Node]) -> None:
+        self.store = store
+        self.engine = engine
+        self.hands = hands
+        self.nodes = {node.name: node for node in nodes}
+        self.queues: dict[str, Queue] = {}
+        self.pools: dict[str, NodePool] = {}
+        self.jobs: dict[str, Submitted] = {}
+        self.lives: dict[str, Life] = {}
+        self.replicas: dict[str, dict[str, Replica]] = {}
+        """By workload and start."""
+        self.waiting: dict[str, Reason] = {}
+        """Why each that waits does so, from the last plan."""
+        self.plan: Plan | None = None
+        self.trouble = ""
+        """Why nothing can be written down now; empty if it can."""
+        self.version = 0
+        """Counts turns in which something changed."""
+        self._workload_of_start: dict[str, str] = {}
+        self._facts: list[Observation] = []
+        self._touched: set[str] = set()
+        self._again: list[tuple[int, str]] = []
+        self._changed_jobs: set[str] = set()
+        self._changed_lives: set[str] = set()
+        self._changed_replicas: dict[str, str] = {}
+        """Start -> workload."""
+        self._dropped_replicas: set[str] = set()
+        self._happenings: list[Happening] = []
+        self._runs: list[Run] = []
+        self._spawns: list[tuple[str, Place, str]] = []
+        self._asks: list[str] = []
+        self._kills: list[str] = []
+        self._next_tick_ms = 0
+
+    # -- what happens ---------------------------------------------------------------------------------------------
+
+    def open(self) -> list[str]:
+        """Take over what the store has. Returns the starts that were not known to have ended: the hands find out what
+        became of them, and then everybody can `stand_again`."""
+        kept = self.store.read()
+        self._facts += [NodeSeen(node) for node in self.nodes.values()]
+        for pool in kept.pools:
+            self.put_pool(pool, new=False)
+        for queue in kept.queues:
+            self.put_queue(queue, new=False)
+        self._facts += [RunRemembered(run.queue, run.run_ms, run.family, run.work_ms) for run in kept.runs]
+        self.jobs = {one.job.id: one for one in kept.jobs}
+        self.lives = {life.workload: life for life in kept.lives}
+        for workload, replica in kept.replicas:
+            self.replicas.setdefault(workload, {})[replica.start] = replica
+            self._workload_of_start[replica.start] = workload
+        for life in self.lives.values():
+            self._touched.add(life.workload)
+            if not life.over:
+                self._facts.append(WorkloadSeen(self.workload(life.workload)))
+        return list(self._workload_of_start)
+
+    def stand_again(self) -> None:
+        """After the hands have said what became of the replicas: the brain learns who still has which place."""
+        for life in self.lives.values():
+            for replica in self.replicas.get(life.workload, {}).values():
+                place = life.place(replica.slot)
+                if life.over or place is None or not replica.live:
+                    continue
+                since = replica.started_ms
+                self._facts.append(
+                    SlotRunning(life.workload, place.role, place.ordinal, place.node, place.devices, since)
+                )
+                if replica.asked_ms is not None:
+                    self._asks.append(replica.start)
+
+    def submit(self, one: Submitted) -> None:
+        self.jobs[one.job.id] = one
+        self._changed_jobs.add(one.job.id)
+        for workload in one.job.workloads():
+            self.lives[workload.id] = Life(workload=workload.id)
+            self._changed_lives.add(workload.id)
+            self._touched.add(workload.id)
+            self._facts.append(WorkloadSeen(self.workload(workload.id)))
+        self.happened(one.submitted_ms, one.job.id, "Submitted", f"to queue {one.job.workload.queue}")
+
+    def change(self, one: Submitted) -> None:
+        """The same job, asked for in another way: suspended, resumed, another size."""
+        self.jobs[one.job.id] = one
+        self._changed_jobs.add(one.job.id)
+        for life in self.lives_of(one.job.id):
+            if not life.over:
+                self._facts.append(WorkloadSeen(self.workload(life.workload)))
+
+    def cancel(self, job: str, text: str, now_ms: int) -> None:
+        for life in self.lives_of(job):
+            self._end(life, Outcome.CANCELLED, text, now_ms)
+
+    def put_queue(self, queue: Queue, *, new: bool = True) -> None:
+        self.queues[queue.name] = queue
+        self._facts.append(QueueSeen(queue))
+        if new:
+            with self.store.turn():
+                self.store.put_queue(queue)
+
+    def put_pool(self, pool: NodePool, *, new: bool = True) -> None:
+        self.pools[pool.name] = pool
+        self._facts.append(PoolSeen(pool))
+        if new:
+            with self.store.turn():
+                self.store.put_pool(pool)
+
+    def saw_start(self, start: str, at_ms: int) -> None:
+        workload, replica = self._replica(start)
+        if replica is None or replica.started_ms is not None:
+            return
+        self._put_replica(workload, structs.replace(replica, started_ms=at_ms))
+        self._facts.append(SlotRunning(workload, *replica.slot, since_ms=at_ms))
+
+    def saw_end(self, start: str, ended: Ended) -> None:
+        workload, replica = self._replica(start)
+        if replica is not None and replica.live:
+            self._put_replica(workload, structs.replace(replica, ended=ended))
+
+    def happened(self, at_ms: int, who: str, code: str, text: str) -> None:
+        self._happenings.append(Happening(at_ms, who, code, text))
+
+    # -- a turn -------------------------------------------------------------------------------------------------------
+
+    def turn(self, now_ms: int) -> None:
+        """Bring everything in step. What cannot be written down is not done, and tried again in the next turn."""
+        while self._again and self._again[0][0] <= now_ms:
+            self._touched.add(heapq.heappop(self._again)[1])
+        self._reconcile(now_ms)
+        if self._facts or now_ms >= self._next_tick_ms:
+            self._think(now_ms)
+            self._reconcile(now_ms)
+        if not self._write():
+            return
+        self._act()
+
+    def next_turn_ms(self) -> int:
+        """When there is something to do although nothing happens."""
+        due = [self._again[0][0]] if self._again else []
+        return min([*due, self._next_tick_ms])
+
+    @property
+    def restless(self) -> bool:
+        """Whether something is to be done at once."""
+        return bool(self._facts or self._touched)
+
+    def _think(self, now_ms: int) -> None:
+        facts, self._facts = self._facts, []
+        self.plan = plan = self.engine.step(facts, now_ms)
+        self._next_tick_ms = now_ms + TICK_MS
+        for problem in self.engine.problems:
+            self.happened(now_ms, "brain", "Problem", str(problem))
+        for action in plan.actions:
+            life = self.lives.get(action.workload)
+            if life is None or life.over:
+                continue
+            match action:
+                case Start(_, pool, placements):
+                    self._put_life(grant(life, _places(placements)))
+                    self.happened(now_ms, job_of_workload(life.workload), "Admitted", f"to pool {pool}")
+                case Grow(_, placements):
+                    self._put_life(grant(life, _places(placements)))
+                case Evict():
+                    self._evict(life, action, now_ms)
+                case Shrink(_, slots):
+                    self._put_life(take_away(life, slots))
+                case Reject():
+                    self._end(life, Outcome.FAILED, action.cause.text(), now_ms)
+                case Hold() | Drop():
+                    pass
+        self.waiting = {wait.workload: wait.reason for wait in plan.waiting}
+        self.version += 1
+
+    def _evict(self, life: Life, action: Evict, now_ms: int) -> None:
+        text = action.cause.text()
+        self.happened(now_ms, job_of_workload(life.workload), str(action.cause.code), text)
+        if action.final:
+            self._end(life, Outcome.FAILED, text, now_ms)
+        else:
+            self._put_life(told_to_leave(life, text, now_ms))
+
+    def _end(self, life: Life, outcome: Outcome, text: str, now_ms: int) -> None:
+        after, facts = end(life, outcome, text, now_ms)
+        self._facts += facts
+        self._put_life(after)
+        self._note_end(life, after, now_ms)
+
+    def _reconcile(self, now_ms: int) -> None:
+        touched, self._touched = sorted(self._touched), set()
+        for workload in touched:
+            before = self.lives.get(workload)
+            one = self.jobs.get(job_of_workload(workload))
+            if before is None or one is None:
+                continue
+            replicas = list(self.replicas.get(workload, {}).values())
+            self._take(reconcile(one.job, self.workload(workload), before, replicas, now_ms), before, one, now_ms)
+
+    def _take(self, changes: Changes, before: Life, one: Submitted, now_ms: int) -> None:
+        life, workload = changes.life, changes.life.workload
+        self._facts += changes.facts
+        if life != before:
+            self.lives[workload] = life
+            self._changed_lives.add(workload)
+            self._note_end(before, life, now_ms)
+        for replica in changes.forget:
+            del self.replicas[workload][replica.start]
+            self._workload_of_start.pop(replica.start, None)
+            self._changed_replicas.pop(replica.start, None)
+            self._dropped_replicas.add(replica.start)
+        for place in changes.start:
+            start = f"{one.uid}-{_part(life, one)}{life.attempt}-{place.role}-{place.ordinal}-{now_ms}"
+            self._put_replica(workload, Replica(start=start, role=place.role, ordinal=place.ordinal), touch=False)
+            self._spawns.append((start, place, workload))
+        for replica in changes.ask:
+            self._put_replica(workload, structs.replace(replica, asked_ms=now_ms), touch=False)
+            self._asks.append(replica.start)
+        for replica in changes.kill:
+            self._put_replica(workload, structs.replace(replica, killed=True), touch=False)
+            self._kills.append(replica.start)
+        if changes.look_again_ms is not None:
+            heapq.heappush(self._again, (changes.look_again_ms, workload))
+
+    def _note_end(self, before: Life, life: Life, now_ms: int) -> None:
+        if life.leaving is not None and before.leaving is None:
+            self.happened(now_ms, job_of_workload(life.workload), life.leaving.cause.capitalize(), life.leaving.text)
+        if life.outcome is None or before.over:
+            return
+        self.happened(now_ms, job_of_workload(life.workload), life.outcome.capitalize(), life.ended_text)
+        self._changed_jobs.add(job_of_workload(life.workload))
+        workload = self.workload(life.workload)
+        if life.outcome is Outcome.SUCCEEDED:
+            self._runs.append(Run(workload.queue, workload.family, life.ran_ms, 0))
+
+    # -- writing down and doing ---------------------------------------------------------------------------------------
+
+    def _write(self) -> bool:
+        changed = (self._changed_jobs, self._changed_lives, self._changed_replicas, self._dropped_replicas)
+        if not any(changed) and not self._happenings and not self._runs:
+            return True
+        try:
+            with self.store.turn():
+                self.store.put_jobs((self.jobs[job], self._ended_ms(job)) for job in sorted(self._changed_jobs))
+                self.store.put_lives((job_of_workload(w), self.lives[w]) for w in sorted(self._changed_lives))
+                seen = sorted(self._changed_replicas.items())
+                self.store.put_replicas((w, self.replicas[w][start]) for start, w in seen)
+                self.store.drop_replicas(sorted(self._dropped_replicas))
+                self.store.remember(self._runs, at_most=RUNS_KEPT)
+                self.store.tell(self._happenings, at_most=HAPPENINGS_KEPT)
+        except StoreError as error:
+            self.trouble = str(error)
+            return False
+        self.trouble = ""
+        for written in changed:
+            written.clear()
+        self._runs.clear()
+        self._happenings.clear()
+        self.version += 1
+        return True
+
+    def _act(self) -> None:
+        spawns, self._spawns = self._spawns, []
+        for start, place, workload in spawns:
+            one = self.jobs[job_of_workload(workload)]
+            folder, checkpoints = self.folder_of(start), self.store.folder / "checkpoints" / workload
+            surroundings = environment(one, self.lives[workload], place, folder, checkpoints, self.nodes[place.node])
+            self.hands.spawn(
+                Spawn(
+                    start=start,
+                    folder=folder,
+                    command=one.job.template.command,
+                    environment=surroundings,
+                    workdir=one.job.template.workdir or one.where,
+                )
+            )
+        asks, self._asks = self._asks, []
+        for start in asks:
+            workload, _ = self._replica(start)
+            if workload:
+                saving = self.jobs[job_of_workload(workload)].job.saving
+                self.hands.ask(start, saving.signal, saving.command)
+        kills, self._kills = self._kills, []
+        for start in kills:
+            self.hands.kill(start)
+
+    # -- looking up ---------------------------------------------------------------------------------------------------
+
+    def workload(self, name: str) -> Workload:
+        """As the brain sees it: a part of an array has its own name."""
+        one = self.jobs[job_of_workload(name)]
+        family = one.job.workload.family or (one.job.id if one.job.array else "")
+        return structs.replace(one.job.workload, id=name, submitted_ms=one.submitted_ms, family=family)
+
+    def lives_of(self, job: str) -> list[Life]:
+        one = self.jobs.get(job)
+        names = [workload.id for workload in one.job.workloads()] if one is not None else []
+        return [self.lives[name] for name in names if name in self.lives]
+
+    def folder_of(self, start: str) -> Path:
+        return self.store.folder / "runs" / start
+
+    def _ended_ms(self, job: str) -> int | None:
+        ends = [life.ended_ms for life in self.lives_of(job)]
+        return None if None in ends else max((at for at in ends if at is not None), default=None)
+
+    def _put_life(self, life: Life) -> None:
+        self.lives[life.workload] = life
+        self._changed_lives.add(life.workload)
+        self._touched.add(life.workload)
+
+    def _put_replica(self, workload: str, replica: Replica, *, touch: bool = True) -> None:
+        self.replicas.setdefault(workload, {})[replica.start] = replica
+        self._workload_of_start[replica.start] = workload
+        self._changed_replicas[replica.start] = workload
+        if touch:
+            self._touched.add(workload)
+
+    def _replica(self, start: str) -> tuple[str, Replica | None]:
+        workload = self._workload_of_start.get(start, "")
+        return workload, self.replicas.get(workload, {}).get(start)
+
+
+def _part(life: Life, one: Submitted) -> str:
+    part = life.workload.removeprefix(one.job.id).removeprefix("/")
+    return f"{part}-" if part else ""
+
+
+def _places(placements: Iterable[Placement]) -> list[Place]:
+    return [
+        Place(role=p.role, ordinal=p.ordinal, node=p.node, devices=p.devices, gpu_milli=p.gpu_milli) for p in placements
+    ]

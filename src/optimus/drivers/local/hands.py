@@ -1,0 +1,31 @@
+"""What a body needs of whoever runs processes.
+
+Why: the loop is told apart from the processes, so that a test can play a story in which they do as it says.
+Owns: the requests.
+Must not: know how it is done (`keeping` does).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+
+class Spawn(Struct, frozen=True, kw_only=True):
+    start: str
+    """Unique name of this start; nothing is ever run twice under one name."""
+    folder: Path
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    workdir: str
+
+
+class Hands(Protocol):
+    def spawn(self, asked: Spawn) -> None: ...
+
+    def ask(self, start: str, signal: str, command: tuple[str, ...]) -> None:
+        """To save its work and leave."""
+
+    def kill(self, start: str) -> None: ...

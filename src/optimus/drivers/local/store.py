@@ -1,0 +1,241 @@
+"""The store: what must not be forgotten, in one SQLite file.
+
+Why: `kill -9` and a pulled plug must lose nothing that somebody was told is done.
+Owns: jobs, their lives and replicas, queues and pools, run times to learn from, and what happened.
+Must not: interpret any of it.
+
+A turn of the body is one transaction: everything or nothing. The log is written through to the disk before a commit
+returns (WAL, synchronous=FULL): the turn is what amortises it. One body at a time holds the lock file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from optimus.jobs import Life, Replica
+from optimus.model.jobs import Job
+from optimus.model.pools import NodePool
+from optimus.model.queues import Queue
+
+FORMAT = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS things (kind TEXT, name TEXT, body BLOB NOT NULL, PRIMARY KEY (kind, name)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS jobs (id TEXT PRIMARY KEY, body BLOB NOT NULL, ended_ms INTEGER) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS jobs_ended ON jobs (ended_ms) WHERE ended_ms IS NOT NULL;
+CREATE TABLE IF NOT EXISTS lives (workload TEXT PRIMARY KEY, job TEXT NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS lives_of_job ON lives (job);
+CREATE TABLE IF NOT EXISTS replicas (start TEXT PRIMARY KEY, workload TEXT NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS replicas_of_workload ON replicas (workload);
+CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, queue TEXT, family TEXT, run_ms INTEGER, work_ms INTEGER);
+CREATE TABLE IF NOT EXISTS happenings (id INTEGER PRIMARY KEY, at_ms INTEGER, object TEXT, code TEXT, text TEXT);
+CREATE INDEX IF NOT EXISTS happenings_of_object ON happenings (object);
+"""
+
+
+class StoreError(Exception):
+    """It cannot be opened or written; the text says why and what to do."""
+
+
+class Submitted(Struct, frozen=True, kw_only=True):
+    """A job as it was accepted."""
+
+    job: Job
+    uid: str
+    """Never given twice, also when a job of the same name comes again."""
+    submitted_ms: int
+    where: str = ""
+    """The folder it was submitted from."""
+
+
+class Happening(Struct, frozen=True):
+    at_ms: int
+    object: str
+    code: str
+    text: str
+
+
+class Run(Struct, frozen=True):
+    queue: str
+    family: str
+    run_ms: int
+    work_ms: int
+
+
+class Kept(Struct, frozen=True, kw_only=True):
+    """Everything that a body needs to go on."""
+
+    queues: tuple[Queue, ...]
+    pools: tuple[NodePool, ...]
+    jobs: tuple[Submitted, ...]
+    lives: tuple[Life, ...]
+    replicas: tuple[tuple[str, Replica], ...]
+    """(workload, replica)."""
+    runs: tuple[Run, ...]
+
+
+class Store:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(folder / "lock")
+            self._db = sqlite3.connect(folder / "optimus.db", isolation_level=None)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=FULL")
+            self._db.executescript(_SCHEMA)
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(_advice(folder, error)) from error
+        self._check_format()
+
+    def _check_format(self) -> None:
+        found = self._db.execute("SELECT value FROM facts WHERE name = 'format'").fetchone()
+        if found is None:
+            self._db.execute("INSERT INTO facts VALUES ('format', ?)", (str(FORMAT),))
+        elif int(found[0]) > FORMAT:
+            raise StoreError(
+                f"the store in {self.folder} was written by a newer version (format {found[0]}, this one knows "
+                f"{FORMAT}): use that version, or another folder (--store)"
+            )
+
+    def close(self) -> None:
+        self._db.close()
+        os.close(self._lock)
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Everything written inside is kept, or nothing of it."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield
+            self._db.execute("COMMIT")
+        except BaseException as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                raise StoreError(_advice(self.folder, error)) from error
+            raise
+
+    def put_queue(self, queue: Queue) -> None:
+        self._put_thing("queue", queue.name, queue)
+
+    def put_pool(self, pool: NodePool) -> None:
+        self._put_thing("pool", pool.name, pool)
+
+    def drop_thing(self, kind: str, name: str) -> None:
+        self._db.execute("DELETE FROM things WHERE kind = ? AND name = ?", (kind, name))
+
+    def put_jobs(self, jobs: Iterable[tuple[Submitted, int | None]]) -> None:
+        """With the time at which each ended, if it has."""
+        rows = [(one.job.id, msgspec.msgpack.encode(one), ended_ms) for one, ended_ms in jobs]
+        self._db.executemany("INSERT OR REPLACE INTO jobs VALUES (?, ?, ?)", rows)
+
+    def put_lives(self, lives: Iterable[tuple[str, Life]]) -> None:
+        """By the job they belong to."""
+        rows = [(life.workload, job, msgspec.msgpack.encode(life)) for job, life in lives]
+        self._db.executemany("INSERT OR REPLACE INTO lives VALUES (?, ?, ?)", rows)
+
+    def put_replicas(self, replicas: Iterable[tuple[str, Replica]]) -> None:
+        rows = [(replica.start, workload, msgspec.msgpack.encode(replica)) for workload, replica in replicas]
+        self._db.executemany("INSERT OR REPLACE INTO replicas VALUES (?, ?, ?)", rows)
+
+    def drop_replicas(self, starts: Iterable[str]) -> None:
+        self._db.executemany("DELETE FROM replicas WHERE start = ?", [(start,) for start in starts])
+
+    def drop_job(self, job: str) -> None:
+        mine = "(SELECT workload FROM lives WHERE job = ?)"
+        self._db.execute(f"DELETE FROM replicas WHERE workload IN {mine}", (job,))  # noqa: S608 - no input in it
+        self._db.execute("DELETE FROM lives WHERE job = ?", (job,))
+        self._db.execute("DELETE FROM happenings WHERE object = ?", (job,))
+        self._db.execute("DELETE FROM jobs WHERE id = ?", (job,))
+
+    def remember(self, runs: Iterable[Run], *, at_most: int) -> None:
+        """Run times to learn from; the oldest are forgotten."""
+        rows = [(run.queue, run.family, run.run_ms, run.work_ms) for run in runs]
+        self._db.executemany("INSERT INTO runs (queue, family, run_ms, work_ms) VALUES (?, ?, ?, ?)", rows)
+        if rows:
+            self._db.execute("DELETE FROM runs WHERE id <= (SELECT max(id) FROM runs) - ?", (at_most,))
+
+    def tell(self, happenings: Iterable[Happening], *, at_most: int) -> None:
+        rows = [(one.at_ms, one.object, one.code, one.text) for one in happenings]
+        self._db.executemany("INSERT INTO happenings (at_ms, object, code, text) VALUES (?, ?, ?, ?)", rows)
+        if rows:
+            self._db.execute("DELETE FROM happenings WHERE id <= (SELECT max(id) FROM happenings) - ?", (at_most,))
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def read(self) -> Kept:
+        return Kept(
+            queues=tuple(self._things("queue", Queue)),
+            pools=tuple(self._things("pool", NodePool)),
+            jobs=tuple(self._bodies("SELECT body FROM jobs", Submitted)),
+            lives=tuple(self._bodies("SELECT body FROM lives", Life)),
+            replicas=tuple(
+                (workload, msgspec.msgpack.decode(body, type=Replica))
+                for workload, body in self._db.execute("SELECT workload, body FROM replicas")
+            ),
+            runs=tuple(
+                Run(*row) for row in self._db.execute("SELECT queue, family, run_ms, work_ms FROM runs ORDER BY id")
+            ),
+        )
+
+    def happenings(self, name: str, at_most: int = 200) -> list[Happening]:
+        rows = self._db.execute(
+            "SELECT at_ms, object, code, text FROM happenings WHERE object = ? ORDER BY id DESC LIMIT ?",
+            (name, at_most),
+        )
+        return [Happening(*row) for row in rows][::-1]
+
+    def ended(self) -> list[tuple[str, int]]:
+        """Jobs that are over, the oldest end first."""
+        rows = self._db.execute("SELECT id, ended_ms FROM jobs WHERE ended_ms IS NOT NULL ORDER BY ended_ms, id")
+        return [(str(job), int(at)) for job, at in rows]
+
+    def _put_thing(self, kind: str, name: str, thing: Struct) -> None:
+        self._db.execute("INSERT OR REPLACE INTO things VALUES (?, ?, ?)", (kind, name, msgspec.msgpack.encode(thing)))
+
+    def _things(self, kind: str, type_: type[Any]) -> Iterator[Any]:
+        for (body,) in self._db.execute("SELECT body FROM things WHERE kind = ? ORDER BY name", (kind,)):
+            yield msgspec.msgpack.decode(body, type=type_)
+
+    def _bodies(self, query: str, type_: type[Any]) -> Iterator[Any]:
+        for (body,) in self._db.execute(query):
+            yield msgspec.msgpack.decode(body, type=type_)
+
+
+def _locked(path: Path) -> int:
+    """Held as long as this process lives, however it ends."""
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(lock, 32).decode(errors="replace").strip() or "unknown"
+        os.close(lock)
+        raise StoreError(
+            f"the store in {path.parent} is in use by process {holder}: stop it, or name another folder (--store)"
+        ) from None
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    return lock
+
+
+def _advice(folder: Path, error: Exception) -> str:
+    text = str(error)
+    if "full" in text or getattr(error, "errno", None) == 28:
+        return f"the disk of {folder} is full: make room; what runs goes on, and nothing new starts until then"
+    if "readonly" in text or "read-only" in text.lower() or isinstance(error, PermissionError):
+        return f"{folder} cannot be written: {text}; allow it, or name another folder (--store)"
+    if "malformed" in text or "not a database" in text:
+        return f"the store in {folder} is damaged ({text}): move it away, or name another folder (--store)"
+    return f"the store in {folder} cannot be used: {text}"
