@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from optimus import __version__
-from optimus.cli import forecast, listings, replay, scenario, simulate, story, whatif
+from optimus.cli import forecast, jobs, listings, replay, scenario, simulate, story, submitting, up, whatif
 from optimus.cli.showing import example
 
 app = typer.Typer(
@@ -27,6 +27,16 @@ app.add_typer(scenario.app, name="scenario")
 app.command(name="forecast", epilog=example("optimus forecast journal --samples 100", "optimus forecast world.yaml"))(
     forecast.forecast
 )
+app.command(name="up", epilog=example("optimus up --nodes 4 --gpus 8", "optimus up --cluster cluster.yaml"))(up.up)
+app.command(name="run", epilog=example("optimus run --gpus 2 --queue vision -- python train.py"))(submitting.run)
+app.command(name="submit", epilog=example("optimus submit job.yaml queues.yaml"))(submitting.submit)
+app.command(name="get", epilog=example("optimus get jobs --phase Pending", "optimus get queues -o wide"))(jobs.get)
+app.command(name="describe", epilog=example("optimus describe job train"))(jobs.describe)
+app.command(name="logs", epilog=example("optimus logs -f train"))(jobs.logs)
+app.command(name="cancel", epilog=example("optimus cancel job train"))(jobs.cancel)
+app.command(name="suspend", epilog=example("optimus suspend job train"))(jobs.suspend)
+app.command(name="resume", epilog=example("optimus resume job train"))(jobs.resume)
+app.command(name="scale", epilog=example("optimus scale job train --replicas 4"))(jobs.scale)
 app.command(name="policies", epilog=example("optimus policies -o json"))(listings.policies)
 app.command(name="reasons", epilog=example("optimus reasons -o wide"))(listings.reasons)
 app.command(name="replay", epilog=example("optimus replay journal --policy shortest-first"))(replay.replay)

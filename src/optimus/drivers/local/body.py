@@ -14,6 +14,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from msgspec import structs
 
@@ -60,6 +61,12 @@ class Body:
         """By workload and start."""
         self.waiting: dict[str, Reason] = {}
         """Why each that waits does so, from the last plan."""
+        self.progress: dict[str, dict[str, Any]] = {}
+        """By workload: what it says of itself."""
+        self.promised: set[str] = set()
+        """Those for whom room is kept that others are still leaving."""
+        self.changed: set[str] = set()
+        """Jobs of which something else is to be shown; whoever shows them empties it."""
         self.plan: Plan | None = None
         self.trouble = ""
         """Why nothing can be written down now; empty if it can."""
@@ -120,6 +127,7 @@ class Body:
 
     def submit(self, one: Submitted) -> None:
         self.jobs[one.job.id] = one
+        self.changed.add(one.job.id)
         self._changed_jobs.add(one.job.id)
         for workload in one.job.workloads():
             self.lives[workload.id] = Life(workload=workload.id)
@@ -131,10 +139,22 @@ class Body:
     def change(self, one: Submitted) -> None:
         """The same job, asked for in another way: suspended, resumed, another size."""
         self.jobs[one.job.id] = one
+        self.changed.add(one.job.id)
         self._changed_jobs.add(one.job.id)
         for life in self.lives_of(one.job.id):
             if not life.over:
                 self._facts.append(WorkloadSeen(self.workload(life.workload)))
+
+    def forget(self, job: str) -> None:
+        """A job that is over is not remembered any longer."""
+        with self.store.turn():
+            self.store.drop_job(job)
+        for life in self.lives_of(job):
+            del self.lives[life.workload]
+            self.progress.pop(life.workload, None)
+            self.replicas.pop(life.workload, None)
+        del self.jobs[job]
+        self.changed.add(job)
 
     def cancel(self, job: str, text: str, now_ms: int) -> None:
         for life in self.lives_of(job):
@@ -165,6 +185,9 @@ class Body:
         workload, replica = self._replica(start)
         if replica is not None and replica.live:
             self._put_replica(workload, structs.replace(replica, ended=ended))
+
+    def learned(self, fact: Observation) -> None:
+        self._facts.append(fact)
 
     def happened(self, at_ms: int, who: str, code: str, text: str) -> None:
         self._happenings.append(Happening(at_ms, who, code, text))
@@ -205,6 +228,7 @@ class Body:
                 continue
             match action:
                 case Start(_, pool, placements):
+                    self.promised.discard(life.workload)
                     self._put_life(grant(life, _places(placements)))
                     self.happened(now_ms, job_of_workload(life.workload), "Admitted", f"to pool {pool}")
                 case Grow(_, placements):
@@ -215,9 +239,14 @@ class Body:
                     self._put_life(take_away(life, slots))
                 case Reject():
                     self._end(life, Outcome.FAILED, action.cause.text(), now_ms)
-                case Hold() | Drop():
-                    pass
-        self.waiting = {wait.workload: wait.reason for wait in plan.waiting}
+                case Hold():
+                    self.promised.add(life.workload)
+                case Drop():
+                    self.promised.discard(life.workload)
+        before, self.waiting = self.waiting, {wait.workload: wait.reason for wait in plan.waiting}
+        for workload in before.keys() | self.waiting.keys():
+            if before.get(workload) != self.waiting.get(workload):
+                self.changed.add(job_of_workload(workload))
         self.version += 1
 
     def _evict(self, life: Life, action: Evict, now_ms: int) -> None:
@@ -229,6 +258,7 @@ class Body:
             self._put_life(told_to_leave(life, text, now_ms))
 
     def _end(self, life: Life, outcome: Outcome, text: str, now_ms: int) -> None:
+        self.promised.discard(life.workload)
         after, facts = end(life, outcome, text, now_ms)
         self._facts += facts
         self._put_life(after)
@@ -248,6 +278,7 @@ class Body:
         life, workload = changes.life, changes.life.workload
         self._facts += changes.facts
         if life != before:
+            self.changed.add(one.job.id)
             self.lives[workload] = life
             self._changed_lives.add(workload)
             self._note_end(before, life, now_ms)
@@ -352,11 +383,13 @@ class Body:
         return None if None in ends else max((at for at in ends if at is not None), default=None)
 
     def _put_life(self, life: Life) -> None:
+        self.changed.add(job_of_workload(life.workload))
         self.lives[life.workload] = life
         self._changed_lives.add(life.workload)
         self._touched.add(life.workload)
 
     def _put_replica(self, workload: str, replica: Replica, *, touch: bool = True) -> None:
+        self.changed.add(job_of_workload(workload))
         self.replicas.setdefault(workload, {})[replica.start] = replica
         self._workload_of_start[replica.start] = workload
         self._changed_replicas[replica.start] = workload

@@ -55,6 +55,8 @@ class Submitted(Struct, frozen=True, kw_only=True):
     submitted_ms: int
     where: str = ""
     """The folder it was submitted from."""
+    written: bytes = b""
+    """The document as it came, as JSON."""
 
 
 class Happening(Struct, frozen=True):

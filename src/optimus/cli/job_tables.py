@@ -1,0 +1,186 @@
+"""Jobs, queues, pools and nodes as tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rich.text import Text
+
+from optimus.cli.showing import Printer
+from optimus.model.units import format_duration_ms, format_moment_ms, format_time_ms
+
+STYLES = {
+    "Running": "green",
+    "Succeeded": "dim",
+    "Failed": "red",
+    "Cancelled": "dim",
+    "Pending": "yellow",
+    "Preempted": "yellow",
+    "Suspended": "magenta",
+    "Checkpointing": "cyan",
+    "Rescaling": "cyan",
+    "Starting": "cyan",
+    "Admitted": "cyan",
+}
+Table = Callable[..., None]
+
+
+def jobs(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
+    if not rows:
+        printer.line("No jobs. Submit one:  optimus run --gpus 1 -- python -c 'print(1)'", "dim")
+        return
+    now_ms = time.time_ns() // 1_000_000
+    header = ["job", "queue", "phase", "replicas", "GPUs", "age", "ran"]
+    header += ["class", "attempt", "where"] if wide else []
+    table = []
+    for row in rows:
+        cells: list[Text | str] = [
+            _name(row),
+            row["queue"],
+            Text(row["phase"], style=STYLES.get(row["phase"], "")),
+            _counts(row),
+            _gpus(row["gpuMilli"]),
+            _for(now_ms - row["submittedMs"]),
+            _for(_ran_ms(row, now_ms)) if row["startedMs"] else "–",
+        ]
+        cells += [row["jobClass"], str(row["attempt"]), _where(row)] if wide else []
+        table.append([*cells, (row["reason"] or {}).get("text", "")])
+    printer.columns(table, header=[*header, "why"], right=(4, 5, 6))
+
+
+def queues(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
+    table = []
+    for row in rows:
+        for share in row["gpu"] or [None]:
+            limit = "–" if share is None or share["limitMilli"] is None else _gpus(share["limitMilli"])
+            numbers = [
+                _gpus(share["guaranteeMilli"]) if share else "–",
+                limit,
+                _gpus(share["shareMilli"]) if share else "–",
+                _gpus(share["allocatedMilli"]) if share else "–",
+                _borrowed(share) if share else "–",
+            ]
+            table.append(
+                [
+                    row["name"],
+                    share["pool"] if share else "–",
+                    *numbers,
+                    str(row["running"]),
+                    str(row["waiting"]),
+                    row["state"] if wide else "",
+                ]
+            )
+    header = ["queue", "pool", "guarantee", "limit", "share", "in use", "borrowed", "running", "waiting", ""]
+    printer.columns(table, header=header, right=(2, 3, 4, 5, 6, 7, 8))
+
+
+def nodes(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
+    table = []
+    for row in rows:
+        used = sum(row["usedMilli"])
+        grid = Text("".join(_cell(milli) for milli in row["usedMilli"]))
+        models = ", ".join(sorted(set(row["models"]))) or "–"
+        cells: list[Text | str] = [row["name"], "ready" if row["ready"] else "not ready", grid]
+        cells += [f"{_gpus(used)} of {len(row['usedMilli'])}", models]
+        table.append([*cells, f"{row['cpuMilli'] // 1000} cores, {row['memoryMib'] // 1024} GiB" if wide else ""])
+    printer.columns(table, header=["node", "state", "GPUs", "in use", "model", ""])
+
+
+def pools(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:  # noqa: ARG001 - one form for all tables
+    if not rows:
+        printer.line("No pools of its own: every node is in the pool default.", "dim")
+        return
+    printer.columns(
+        [[row["name"], ", ".join(f"{k}={v}" for k, v in row["selector"].items()) or "–"] for row in rows],
+        header=["pool", "selector"],
+    )
+
+
+def described(printer: Printer, view: dict[str, Any], events: list[dict[str, Any]]) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    printer.line(f"{view['namespace']}/{view['name']}", "bold")
+    reason = view["reason"]
+    facts: list[tuple[str, Text | str]] = [
+        ("phase", Text(view["phase"], style=STYLES.get(view["phase"], ""))),
+        *([("why", f"{reason['code']}: {reason['text']}")] if reason else []),
+        ("queue", f"{view['queue']}, {view['jobClass']}, priority {view['priority']}"),
+        ("replicas", f"{_counts(view)}, {_gpus(view['gpuMilli'])} GPUs"),
+        ("command", " ".join(view["command"])),
+        ("submitted", format_time_ms(view["submittedMs"])),
+        *([("started", format_moment_ms(view["startedMs"], now_ms))] if view["startedMs"] else []),
+        *([("ended", format_moment_ms(view["endedMs"], now_ms))] if view["endedMs"] else []),
+        *([("ran", format_duration_ms(_ran_ms(view, now_ms)))] if view["startedMs"] else []),
+        ("attempt", f"{view['attempt']} ({view['failures']} failures, {view['preemptions']} preemptions)"),
+    ]
+    if view["progress"]:
+        told = ", ".join(f"{key} {value}" for key, value in view["progress"].items() if not isinstance(value, dict))
+        facts.append(("progress", told))
+    printer.columns([(Text(key, style="dim"), value) for key, value in facts], indent=2)
+    if view["replicas"]:
+        printer.line()
+        rows = [
+            [_replica(one), one["state"], one["node"], ",".join(map(str, one["devices"])) or "–"]
+            for one in view["replicas"]
+        ]
+        printer.columns(rows, header=["replica", "state", "node", "GPUs"], indent=2)
+    if events:
+        printer.line()
+        told_rows = [[format_moment_ms(e["at_ms"], now_ms), e["code"], e["text"]] for e in events]
+        printer.columns(told_rows, header=["when", "what", ""], indent=2)
+
+
+TABLES: dict[str, Table] = {"jobs": jobs, "queues": queues, "nodes": nodes, "pools": pools}
+
+
+def _name(row: dict[str, Any]) -> str:
+    return row["name"] if row["namespace"] == "default" else f"{row['namespace']}/{row['name']}"
+
+
+def _counts(row: dict[str, Any]) -> str:
+    if row["counts"]:
+        done = row["counts"].get("Succeeded", 0)
+        return f"{done} of {sum(row['counts'].values())} parts"
+    most = row["maxReplicas"]
+    return (
+        f"{row['runningReplicas']} of {most}"
+        if row["minReplicas"] == most
+        else (f"{row['runningReplicas']} of {row['minReplicas']}–{most}")
+    )
+
+
+def _gpus(milli: int) -> str:
+    return str(milli // 1000) if milli % 1000 == 0 else f"{milli / 1000:g}"
+
+
+def _for(ms: int) -> str:
+    """Rough: 3m, 2h."""
+    seconds = max(ms, 0) // 1000
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def _ran_ms(row: dict[str, Any], now_ms: int) -> int:
+    running = now_ms - row["sinceMs"] if row["sinceMs"] is not None else 0
+    return int(row["ranMs"]) + max(running, 0)
+
+
+def _where(row: dict[str, Any]) -> str:
+    nodes_used = sorted({one["node"] for one in row["replicas"] if one["node"]})
+    return ", ".join(nodes_used[:3]) + (f" and {len(nodes_used) - 3} more" if len(nodes_used) > 3 else "") or "–"
+
+
+def _borrowed(share: dict[str, Any]) -> str:
+    return _gpus(max(share["allocatedMilli"] - max(share["guaranteeMilli"], 0), 0))
+
+
+def _cell(milli: int) -> str:
+    return "·" if not milli else "█" if milli >= 1000 else "▄"
+
+
+def _replica(one: dict[str, Any]) -> str:
+    part = f"{one['part']}-" if one["part"] else ""
+    return f"{part}{one['role']}-{one['ordinal']}"

@@ -1,0 +1,134 @@
+"""`optimus submit` and `optimus run`: work comes in."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from optimus.cli import following
+from optimus.cli.showing import console
+from optimus.cli.target import DEFAULT_NAMESPACE, Address, Namespace, connected
+
+Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="UnifiedJob, Queue, NodePool; - reads from a pipe.")]
+Command = Annotated[list[str], typer.Argument(metavar="-- COMMAND…", help="What every replica runs.")]
+Gpus = Annotated[str, typer.Option(metavar="N", help="GPUs of each replica; 0.5 is half of one.")]
+Queue = Annotated[str, typer.Option(envvar="OPTIMUS_QUEUE", help="That it belongs to.")]
+Replicas = Annotated[str, typer.Option(metavar="N|MIN-MAX", help="How many; a range is elastic.")]
+Name = Annotated[str, typer.Option(help="Of the job. Else made from the command.")]
+Detach = Annotated[bool, typer.Option("--detach", "-d", help="Only submit; do not follow its output.")]
+Cpu = Annotated[str, typer.Option(metavar="N", help="Cores of each replica.")]
+Memory = Annotated[str, typer.Option(metavar="SIZE", help="Of each replica, such as 16Gi.")]
+Class = Annotated[str, typer.Option("--class", metavar="CLASS", help="interactive, unattended or inference.")]
+Priority = Annotated[int | None, typer.Option(metavar="N", help="Higher goes first.")]
+Array = Annotated[int, typer.Option(min=0, metavar="N", help="So many parts, each with its OPTIMUS_PART.")]
+Env = Annotated[list[str], typer.Option("-e", "--env", metavar="NAME=VALUE", help="For the command.")]
+Checkpoint = Annotated[
+    str, typer.Option(metavar="SECONDS", help="It saves its work when asked (SIGTERM), and needs at most so long.")
+]
+
+
+def submit(files: Files, address: Address = "") -> None:
+    """Submit jobs, queues and pools; all errors of a file are told at once, and then nothing of it is done."""
+    with connected(address) as target:
+        for file in files:
+            text = _read(file)
+            told = target.post("/v1/submit", text.encode(), source=file, where=str(Path.cwd()))
+            for warning in told["warnings"]:
+                console(stderr=True).print(f"Warning: {warning}", style="yellow", markup=False)
+            for kind, names in (("queue", told["queues"]), ("pool", told["pools"]), ("job", told["jobs"])):
+                for name in names:
+                    typer.echo(f"{kind} {name} submitted")
+
+
+def run(
+    command: Command,
+    gpus: Gpus = "1",
+    queue: Queue = "default",
+    replicas: Replicas = "1",
+    name: Name = "",
+    detach: Detach = False,
+    cpu: Cpu = "",
+    memory: Memory = "",
+    workload_class: Class = "",
+    priority: Priority = None,
+    array: Array = 0,
+    env: Env = [],  # noqa: B006 - typer wants a list, and nobody changes it
+    checkpoint: Checkpoint = "",
+    address: Address = "",
+    namespace: Namespace = DEFAULT_NAMESPACE,
+) -> None:
+    """Submit the command after -- as a job, and follow its output.
+
+    Ends with 0 if the job succeeds and with 1 if it fails. Ctrl-C cancels it.
+    """
+    spec: dict[str, Any] = {"command": command, "queue": queue, "gpu": _number(gpus), "replicas": _replicas(replicas)}
+    spec |= {key: value for key, value in (("cpu", cpu), ("memory", memory), ("class", workload_class)) if value}
+    spec |= {"priority": priority} if priority is not None else {}
+    spec |= {"arraySize": array} if array else {}
+    spec |= {"env": _environment(env)} if env else {}
+    spec |= {"checkpoint": {"graceSeconds": _number(checkpoint)}} if checkpoint else {}
+    chosen = name or _name(command)
+    document = {
+        "apiVersion": "optimus.dev/v1alpha1",
+        "kind": "UnifiedJob",
+        "metadata": {"name": chosen, "namespace": namespace},
+        "spec": spec,
+    }
+    with connected(address) as target:
+        target.post("/v1/submit", json.dumps(document).encode(), source="optimus run", where=str(Path.cwd()))
+        job = f"{namespace}/{chosen}"
+        if detach:
+            typer.echo(f"job {job} submitted")
+            return
+        phase = following.to_the_end(target, job)
+    raise typer.Exit(0 if phase == "Succeeded" else 1)
+
+
+def _read(file: str) -> str:
+    if file == "-":
+        return sys.stdin.read()
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        console(stderr=True).print(f"Error: {file} cannot be read: {why}", style="red", markup=False)
+        raise typer.Exit(1) from None
+
+
+def _replicas(text: str) -> Any:
+    least, dash, most = text.partition("-")
+    if not least.isdigit() or (dash and not most.isdigit()):
+        raise typer.BadParameter(f"{text} is no number and no range: write 4, or 2-8", param_hint="--replicas")
+    return {"min": int(least), "max": int(most)} if dash else int(least)
+
+
+def _number(text: str) -> Any:
+    try:
+        return int(text) if text.isdigit() else float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text} is no number") from None
+
+
+def _environment(pairs: list[str]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign and name not in os.environ:
+            raise typer.BadParameter(f"{pair} has no value: write NAME=VALUE", param_hint="--env")
+        found[name] = value if sign else os.environ[name]
+    return found
+
+
+def _name(command: list[str]) -> str:
+    """`python train.py` is train-3f2a."""
+    words = [Path(word).stem for word in command if not word.startswith("-")]
+    chosen = words[1] if len(words) > 1 and re.fullmatch(r"python[\d.]*|bash|sh|torchrun", words[0]) else words[0]
+    clean = re.sub(r"[^a-z0-9]+", "-", chosen.lower()).strip("-")[:40].strip("-") or "job"
+    return f"{clean}-{secrets.token_hex(2)}"

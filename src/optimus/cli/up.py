@@ -1,0 +1,97 @@
+"""`optimus up`: this machine as a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from optimus.cli.showing import console
+from optimus.client.connection import DEFAULT_PORT, store_folder
+from optimus.drivers.sim.threads import one_thread_each
+
+if TYPE_CHECKING:
+    from optimus.drivers.local.up import Cluster
+
+ClusterFile = Annotated[
+    Path | None, typer.Option("--cluster", metavar="FILE", help="Nodes, pools and queues, as in a scenario.")
+]
+Nodes = Annotated[int, typer.Option(min=0, max=10_000, metavar="N", help="Virtual nodes. Else this machine's GPUs.")]
+Gpus = Annotated[int, typer.Option(min=0, max=64, metavar="N", help="Virtual GPUs of each node.")]
+StoreFolder = Annotated[
+    Path | None,
+    typer.Option("--store", envvar="OPTIMUS_STORE", metavar="FOLDER", help="Where everything is kept."),
+]
+Host = Annotated[str, typer.Option(metavar="ADDRESS", help="To listen on; beyond this machine a token is needed.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes any that is free.")]
+Under = Annotated[str, typer.Option("--policy", metavar="NAME|FILE.py:NAME", help="Decide under this policy.")]
+
+
+def up(
+    cluster: ClusterFile = None,
+    nodes: Nodes = 0,
+    gpus: Gpus = 0,
+    store: StoreFolder = None,
+    host: Host = "127.0.0.1",
+    port: Port = DEFAULT_PORT,
+    policy: Under = "default",
+) -> None:
+    """Schedule real work on this machine: scheduler and HTTP API, until Ctrl-C.
+
+    Work that runs outlives it, and is taken over by the next `optimus up` on the same store. Fails (1) with a word if
+    the port, the store or the cluster file cannot be used.
+    """
+    one_thread_each()
+    from optimus.drivers.local.up import UpError, machine_or_virtual, run
+
+    told = console(stderr=True)
+    if cluster is not None and (nodes or gpus):
+        raise typer.BadParameter(
+            "nodes come from the file or from --nodes and --gpus, not from both", param_hint="--cluster"
+        )
+    folder = (store or store_folder()).absolute()
+    found = _from_file(cluster) if cluster is not None else machine_or_virtual(nodes, gpus)
+
+    def ready(address: str, token: str) -> None:
+        told.print(f"optimus is up at {address}: {found.told}", style="bold")
+        told.print(f"store {folder}, policy {policy}", style="dim")
+        if token:
+            told.print(f"token for others than this machine: {folder / 'token'}")
+        told.print("try:  optimus run --gpus 1 -- python -c 'print(1)'")
+        told.print("      optimus get jobs")
+        told.print("      optimus get queues")
+
+    try:
+        left = run(found, folder, host=host, port=port, policy=policy, ready=ready)
+    except UpError as error:
+        told.print(f"Error: {error}", style="red", markup=False)
+        raise typer.Exit(1) from None
+    if left:
+        told.print(f"{left} replicas go on running; `optimus up` on the same store takes them over again.")
+
+
+def _from_file(path: Path) -> Cluster:
+    from optimus.api.loading import load_files
+    from optimus.drivers.local.up import DEFAULT_QUEUE, Cluster
+
+    loaded = load_files(path)
+    told = console(stderr=True)
+    for error in loaded.errors:
+        told.print(f"Error: {error}", style="red", markup=False)
+    if loaded.errors:
+        raise typer.Exit(1)
+    world = loaded.scenario
+    if not world.nodes:
+        told.print(
+            f"Error: {path}: no nodes in it; write nodes: [{{name: a, count: 2, gpus: 8}}]", style="red", markup=False
+        )
+        raise typer.Exit(1)
+    devices = sum(len(node.devices) for node in world.nodes)
+    return Cluster(
+        nodes=world.nodes,
+        pools=world.pools,
+        queues=world.queues or (DEFAULT_QUEUE,),
+        settings=world.settings,
+        told=f"{len(world.nodes)} virtual nodes with {devices} GPUs from {path}",
+    )

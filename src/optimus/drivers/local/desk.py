@@ -1,0 +1,178 @@
+"""The desk: what people may ask of this machine, and the answers.
+
+Why: every way in (command line, page, Python) asks for the same things and gets the same refusals.
+Owns: the verbs, and the words with which one is refused.
+Must not: wait, or do anything that the next turn of the body would not write down.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from optimus.api.submitting import load_submission_text
+from optimus.api.writing import to_document
+from optimus.drivers.local import views
+from optimus.drivers.local.body import Body
+from optimus.drivers.local.line import RefusedError
+from optimus.drivers.local.store import StoreError, Submitted
+from optimus.model.jobs import Job
+from optimus.model.workloads import Group
+
+
+class Desk:
+    def __init__(self, body: Body) -> None:
+        self._body = body
+        self.verbs: dict[str, Callable[..., Any]] = {
+            "submit": self.submit,
+            "cancel": self.cancel,
+            "suspend": self.suspend,
+            "resume": self.resume,
+            "scale": self.scale,
+            "document": self.document,
+            "events": self.events,
+            "everything": self.everything,
+        }
+
+    def answer(self, verb: str, arguments: dict[str, Any]) -> Any:
+        """The value; raises `RefusedError`."""
+        found = self.verbs.get(verb)
+        if found is None:
+            raise RefusedError("missing", f"there is no verb {verb!r}")
+        try:
+            return found(**arguments)
+        except StoreError as error:
+            raise RefusedError("unavailable", str(error)) from error
+        except TypeError as error:
+            raise RefusedError("invalid", f"{verb}: {error}") from error
+
+    # -- verbs ------------------------------------------------------------------------------------------------------
+
+    def submit(self, text: str, source: str = "submitted", where: str = "", replace: bool = False) -> dict[str, Any]:
+        """Jobs, queues and pools of one text; all of it or nothing."""
+        if self._body.trouble:
+            raise RefusedError("unavailable", self._body.trouble)
+        loaded = load_submission_text(text, source, now_ms=_now_ms())
+        if loaded.errors:
+            raise RefusedError("invalid", "\n".join(str(error) for error in loaded.errors))
+        for job in loaded.jobs:
+            self._demand_free(job, replace=replace)
+        now_ms = _now_ms()
+        for pool in loaded.pools:
+            self._body.put_pool(pool)
+        for queue in loaded.queues:
+            self._body.put_queue(queue)
+        for job in loaded.jobs:
+            self._demand_queue(job)
+        for job in loaded.jobs:
+            if job.id in self._body.jobs:
+                self._body.forget(job.id)
+            self._body.submit(
+                Submitted(
+                    job=job,
+                    uid=os.urandom(5).hex(),
+                    submitted_ms=now_ms,
+                    where=where,
+                    written=msgspec.json.encode(loaded.written.get(job.id, {})),
+                )
+            )
+        return {
+            "jobs": [job.id for job in loaded.jobs],
+            "queues": [queue.name for queue in loaded.queues],
+            "pools": [pool.name for pool in loaded.pools],
+            "warnings": [str(warning) for warning in loaded.warnings],
+        }
+
+    def cancel(self, job: str, who: str = "") -> str:
+        one, phase = self._live(job)
+        self._body.cancel(job, f"cancelled by {who}" if who else "cancelled", _now_ms())
+        return f"{one.job.id}: cancelled ({phase} before)"
+
+    def suspend(self, job: str) -> str:
+        return self._set_suspended(job, suspended=True)
+
+    def resume(self, job: str) -> str:
+        return self._set_suspended(job, suspended=False)
+
+    def scale(self, job: str, replicas: int) -> str:
+        one, _ = self._live(job)
+        role = _sole_role(one.job)
+        if role is None:
+            raise RefusedError("invalid", f"{job} has several roles or groups; submit it anew to change its size")
+        if not role.min <= replicas:
+            raise RefusedError("invalid", f"{job} needs at least {role.min} replicas: {replicas} is too few")
+        gang = structs.replace(one.job.workload.gang, roles=(structs.replace(role, max=replicas, sizes=()),))
+        workload = structs.replace(one.job.workload, gang=gang)
+        self._body.change(structs.replace(one, job=structs.replace(one.job, workload=workload)))
+        return f"{job}: at most {replicas} replicas from now on ({role.max} before)"
+
+    def document(self, job: str) -> dict[str, Any]:
+        one = self._one(job)
+        return to_document(one.job, msgspec.json.decode(one.written or b"{}"))
+
+    def events(self, job: str) -> list[dict[str, Any]]:
+        self._one(job)
+        return [msgspec.to_builtins(one) for one in self._body.store.happenings(job)]
+
+    def everything(self) -> dict[str, Any]:
+        """For whoever has just come: what is shown of all that is there."""
+        body = self._body
+        return {
+            "version": body.version,
+            "jobs": {job: msgspec.to_builtins(views.job_view(body, job)) for job in body.jobs},
+            "queues": msgspec.to_builtins(views.queue_views(body)),
+            "nodes": msgspec.to_builtins(views.node_views(body)),
+            "pools": msgspec.to_builtins(list(body.pools.values())),
+            "trouble": body.trouble,
+        }
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _one(self, job: str) -> Submitted:
+        one = self._body.jobs.get(job)
+        if one is None:
+            raise RefusedError("missing", f"there is no job {job}")
+        return one
+
+    def _live(self, job: str) -> tuple[Submitted, str]:
+        one = self._one(job)
+        view = views.job_view(self._body, job)
+        if view.final:
+            raise RefusedError("conflict", f"{job} is over: {view.phase}")
+        return one, view.phase
+
+    def _set_suspended(self, job: str, *, suspended: bool) -> str:
+        one, phase = self._live(job)
+        if one.job.workload.suspended == suspended:
+            return f"{job}: {'suspended already' if suspended else 'is not suspended'} ({phase})"
+        workload = structs.replace(one.job.workload, suspended=suspended)
+        self._body.change(structs.replace(one, job=structs.replace(one.job, workload=workload)))
+        return f"{job}: {'suspended' if suspended else 'resumed'} ({phase} before)"
+
+    def _demand_free(self, job: Job, *, replace: bool) -> None:
+        if job.id not in self._body.jobs:
+            return
+        view = views.job_view(self._body, job.id)
+        if not view.final:
+            raise RefusedError("conflict", f"{job.id} is there and {view.phase}: cancel it, or choose another name")
+        if not replace and view.replicas:
+            raise RefusedError("conflict", f"{job.id} is over, but its last replicas are still leaving: try again soon")
+
+    def _demand_queue(self, job: Job) -> None:
+        if job.workload.queue not in self._body.queues:
+            known = ", ".join(sorted(self._body.queues)) or "none"
+            raise RefusedError("invalid", f"{job.id}: there is no queue {job.workload.queue}; known are {known}")
+
+
+def _sole_role(job: Job) -> Any:
+    gang: Group = job.workload.gang
+    return gang.roles[0] if len(gang.roles) == 1 and not gang.groups else None
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,51 @@
+"""Progress: what running jobs say of themselves in their status files.
+
+Why: people want to see how far it is, and whoever is asked to leave loses only what was not saved.
+Owns: reading those files, seldom and forgivingly.
+Must not: trust them: a job writes what it likes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from optimus.drivers.local.body import Body
+from optimus.model.observations import Checkpointed
+
+LARGEST = 64 << 10
+
+
+class Progress:
+    def __init__(self, body: Body) -> None:
+        self._body = body
+        self._seen: dict[str, float] = {}
+        """By start: when its file was last written."""
+
+    def look(self) -> None:
+        alive = set()
+        for workload, replicas in self._body.replicas.items():
+            for start, replica in replicas.items():
+                if replica.live:
+                    alive.add(start)
+                    self._look_at(workload, start)
+        self._seen = {start: at for start, at in self._seen.items() if start in alive}
+
+    def _look_at(self, workload: str, start: str) -> None:
+        file = self._body.folder_of(start) / "status.json"
+        try:
+            written = file.stat()
+            if written.st_mtime == self._seen.get(start) or written.st_size > LARGEST:
+                return
+            told: Any = msgspec.json.decode(file.read_bytes())
+        except (OSError, msgspec.MsgspecError):
+            return
+        self._seen[start] = written.st_mtime
+        if not isinstance(told, dict):
+            return
+        self._body.progress[workload] = told
+        self._body.changed.add("/".join(workload.split("/")[:2]))
+        saved = told.get("lastCheckpointMs", told.get("last_checkpoint_ms"))
+        if isinstance(saved, int):
+            self._body.learned(Checkpointed(workload, saved))

@@ -1,0 +1,62 @@
+"""Real hands: what the body wants done, done by `keeping`, and what comes of it told to the body.
+
+Why: the body speaks of jobs and their starts, the keeper of processes and files.
+Owns: the translation.
+Must not: remember anything: the body and the folders of the starts do.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from optimus.drivers.local.hands import Spawn
+from optimus.drivers.local.keeping.events import Event, Exited, Lost, Refused, Request, Started
+from optimus.drivers.local.keeping.keeper import Keeper
+from optimus.jobs import Ended
+
+
+class RealHands:
+    def __init__(
+        self, runs: Path, saw_start: Callable[[str, int], None], saw_end: Callable[[str, Ended], None]
+    ) -> None:
+        self.keeper = Keeper(runs, self._told)
+        self._saw_start = saw_start
+        self._saw_end = saw_end
+
+    def spawn(self, asked: Spawn) -> None:
+        try:
+            request = Request(asked.start, asked.command, asked.environment, asked.workdir or "/")
+        except ValueError as error:
+            self._saw_end(asked.start, Ended(at_ms=_now_ms(), error=str(error)))
+            return
+        Path(asked.environment["OPTIMUS_CHECKPOINT_DIR"]).mkdir(parents=True, exist_ok=True)
+        self.keeper.spawn(request)
+
+    def ask(self, start: str, signal_name: str, command: tuple[str, ...]) -> None:
+        if command:
+            subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603 - the job's own
+        else:
+            self.keeper.signal(start, signal.Signals[signal_name])
+
+    def kill(self, start: str) -> None:
+        self.keeper.kill(start)
+
+    def _told(self, event: Event) -> None:
+        if isinstance(event, Started):
+            self._saw_start(event.attempt, event.wall_ms)
+        elif isinstance(event, Exited):
+            end = event.exit
+            told = Ended(at_ms=end.ended_ms, code=end.code, signal=end.signal, error=end.error or "")
+            self._saw_end(event.attempt, told)
+        elif isinstance(event, Lost):
+            self._saw_end(event.attempt, Ended(at_ms=_now_ms(), lost=True))
+        elif isinstance(event, Refused) and not event.claimed_before:
+            self._saw_end(event.attempt, Ended(at_ms=_now_ms(), error=event.why))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,170 @@
+"""The engine's process: the body's turns, the processes it keeps, and a line for those who serve people.
+
+Why: one loop in which everything happens; nothing in it waits for a person, a disk full of logs or a slow reader.
+Owns: when a turn is due, and telling listeners what has changed.
+Must not: serve people itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from optimus.drivers.local import line, views
+from optimus.drivers.local.body import Body
+from optimus.drivers.local.desk import Desk
+from optimus.drivers.local.progress import Progress
+from optimus.drivers.local.real_hands import RealHands
+from optimus.drivers.local.retention import Retention
+from optimus.drivers.local.store import Store
+from optimus.engine.engine import Engine
+from optimus.jobs import Ended
+from optimus.model.nodes import Node
+from optimus.model.pools import NodePool
+from optimus.model.queues import Queue
+
+SOCKET = "engine.sock"
+GATHER_S = 0.002
+"""News that come together are taken together."""
+LOOK_AFTER_S = 5.0
+"""How often progress is read and what is over is cleared away."""
+READING = ("everything", "events", "document")
+LISTENERS_BEHIND = 64 << 20
+"""Bytes that a listener may be behind before it is cut off."""
+
+
+class Running:
+    def __init__(self, store: Store, engine: Engine, nodes: tuple[Node, ...]) -> None:
+        self.store = store
+        self.hands = RealHands(store.folder / "runs", self._started, self._ended)
+        self.body = Body(store, engine, self.hands, nodes)
+        self.desk = Desk(self.body)
+        self._progress = Progress(self.body)
+        self._retention = Retention(self.body)
+        self._wake = asyncio.Event()
+        self._listeners: set[asyncio.StreamWriter] = set()
+        self._told: dict[str, Any] = {}
+
+    async def open(self, queues: tuple[Queue, ...], pools: tuple[NodePool, ...]) -> None:
+        """Take over what is there; queues and pools that are not known yet are added."""
+        await self.hands.keeper.start()
+        unfinished = self.body.open()
+        for pool in pools:
+            self.body.put_pool(pool)
+        for queue in queues:
+            if queue.name not in self.body.queues:
+                self.body.put_queue(queue)
+        await self.hands.keeper.adopt(unfinished)
+        await asyncio.sleep(0.05)  # what was told of them has arrived
+        self.body.stand_again()
+        socket = self.store.folder / SOCKET
+        socket.unlink(missing_ok=True)
+        await asyncio.start_unix_server(self._serve, str(socket), limit=line.LONGEST)
+        os.chmod(socket, 0o600)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        look_at = 0.0
+        while not stop.is_set():
+            self._turn()
+            now = time.monotonic()
+            if now >= look_at:
+                look_at = now + LOOK_AFTER_S
+                self._progress.look()
+                self._retention.look(_now_ms())
+            due_s = max(self.body.next_turn_ms() - _now_ms(), 0) / 1000
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), min(due_s, look_at - now))
+                await asyncio.sleep(GATHER_S)
+            self._wake.clear()
+
+    async def close(self) -> None:
+        """Leaves everything running."""
+        self._turn()
+        await self.hands.keeper.close()
+        (self.store.folder / SOCKET).unlink(missing_ok=True)
+        self.store.close()
+
+    def _turn(self) -> None:
+        self.body.turn(_now_ms())
+        while self.body.restless and not self.body.trouble:
+            self.body.turn(_now_ms())
+        self._tell()
+
+    # -- what happens -------------------------------------------------------------------------------------------------
+
+    def _started(self, start: str, at_ms: int) -> None:
+        self.body.saw_start(start, at_ms)
+        self._wake.set()
+
+    def _ended(self, start: str, ended: Ended) -> None:
+        self.body.saw_end(start, ended)
+        self._wake.set()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while isinstance(call := await line.received(reader), line.Call):
+                writer.write(line.packed(self._answer(call)))
+                if call.verb == "everything":
+                    self._listeners.add(writer)
+                self._wake.set()
+                await writer.drain()
+        except ConnectionError:
+            pass
+        finally:
+            self._listeners.discard(writer)
+            writer.close()
+
+    def _answer(self, call: line.Call) -> line.Answer:
+        try:
+            value = self.desk.answer(call.verb, call.arguments)
+        except line.RefusedError as error:
+            return line.Answer(call.number, None, str(error) or "refused", error.code)
+        if call.verb not in READING:
+            self._turn()  # what is promised is written down before the answer is given
+            if self.body.trouble:
+                return line.Answer(call.number, None, self.body.trouble, "unavailable")
+        return line.Answer(call.number, value)
+
+    def _tell(self) -> None:
+        changed, self.body.changed = self.body.changed, set()
+        if not self._listeners:
+            return
+        queues = msgspec.to_builtins(views.queue_views(self.body))
+        nodes = msgspec.to_builtins(views.node_views(self.body))
+        seen = {"queues": queues, "nodes": nodes, "trouble": self.body.trouble}
+        if not changed and seen == self._told:
+            return
+        jobs = {
+            job: msgspec.to_builtins(views.job_view(self.body, job)) if job in self.body.jobs else None
+            for job in sorted(changed)
+        }
+        news = line.News(
+            self.body.version,
+            jobs,
+            queues if queues != self._told.get("queues") else None,
+            nodes if nodes != self._told.get("nodes") else None,
+            None,
+            self.body.trouble,
+        )
+        self._told = seen
+        frame = line.packed(news)
+        for writer in list(self._listeners):
+            if writer.transport.get_write_buffer_size() > LISTENERS_BEHIND:
+                self._listeners.discard(writer)
+                writer.transport.abort()
+            else:
+                writer.write(frame)
+
+
+def address_file(store: Path) -> Path:
+    return store / "address"
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,165 @@
+"""`optimus up`: one machine, from a folder to a running scheduler.
+
+    this process: engine, body, keeper          ◄── engine.sock ──►   web process: HTTP, watchers
+         │
+         └── nursery ── supervisors, one for each replica, which outlive all of this
+
+Why: one command, and everything that belongs together starts and ends together.
+Owns: the processes, the port, the address file, and the words when one of them cannot be had.
+Must not: know how any of it works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from optimus.drivers.local.machine import this_machine, virtual_nodes
+from optimus.drivers.local.running import Running, address_file
+from optimus.drivers.local.store import Store, StoreError
+from optimus.engine.engine import Engine
+from optimus.model.nodes import Node
+from optimus.model.pools import NodePool
+from optimus.model.queues import Queue
+from optimus.model.settings import Settings
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+DEFAULT_QUEUE = Queue(name="default")
+AGAIN_S = 1.0
+
+
+class UpError(Exception):
+    """It cannot start; the text says why and what to do."""
+
+
+class Cluster(Struct, frozen=True, kw_only=True):
+    """What this machine shall be."""
+
+    nodes: tuple[Node, ...]
+    pools: tuple[NodePool, ...] = ()
+    queues: tuple[Queue, ...] = (DEFAULT_QUEUE,)
+    settings: Settings = Settings()
+    told: str = ""
+    """For people: what it is."""
+
+
+def machine_or_virtual(nodes: int, gpus: int) -> Cluster:
+    """So many virtual nodes; with none named, this machine if it has GPUs."""
+    if nodes or gpus:
+        count, each = nodes or 1, gpus or 8
+        return Cluster(nodes=virtual_nodes(count, each), told=f"{count} virtual nodes with {each} GPUs each")
+    real = this_machine()
+    if real.devices:
+        return Cluster(nodes=(real,), told=f"{real.name} with {len(real.devices)} GPUs")
+    return Cluster(
+        nodes=virtual_nodes(2, 4), told="no GPU found here: 2 virtual nodes with 4 GPUs each (--nodes, --gpus)"
+    )
+
+
+def run(cluster: Cluster, folder: Path, *, host: str, port: int, policy: str, ready: Callable[[str, str], None]) -> int:
+    """Until it is told to stop. `ready(address, token)` is called once everything answers. Returns how many replicas go
+    on running without it."""
+    listening = _listen(host, port)
+    token = "" if host in LOOPBACK else _token(folder)
+    try:
+        store = Store(folder)
+    except StoreError as error:
+        raise UpError(str(error)) from error
+    shown = "127.0.0.1" if host in ("0.0.0.0", "localhost") else host  # noqa: S104 - where it can be reached from here
+    address = f"http://{shown}:{listening.getsockname()[1]}"
+    return asyncio.run(_run(cluster, store, listening, policy, address, token, ready))
+
+
+async def _run(
+    cluster: Cluster,
+    store: Store,
+    listening: socket.socket,
+    policy: str,
+    address: str,
+    token: str,
+    ready: Callable[[str, str], None],
+) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stop.set)
+    running = Running(store, Engine(policy=policy, settings=cluster.settings), cluster.nodes)
+    await running.open(cluster.queues, cluster.pools)
+    address_file(store.folder).write_text(address + "\n", encoding="utf-8")
+    serving = asyncio.create_task(_serve(listening, store.folder, token))
+    turning = asyncio.create_task(running.run(stop))
+    await asyncio.sleep(0)
+    ready(address, token)
+    try:
+        await turning
+    finally:
+        serving.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
+        left = sum(len(replicas) for replicas in running.body.replicas.values())
+        await running.close()
+        address_file(store.folder).unlink(missing_ok=True)
+    return left
+
+
+async def _serve(listening: socket.socket, folder: Path, token: str) -> None:
+    """The web process, and another one when it dies: the port stays ours."""
+    theirs, ours = os.pipe()
+    os.set_inheritable(theirs, True)
+    try:
+        while True:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "optimus.drivers.local.web.process",
+                f"--socket={listening.fileno()}",
+                f"--parent={theirs}",
+                f"--store={folder}",
+                pass_fds=(listening.fileno(), theirs),
+                env={**os.environ, "OPTIMUS_SERVE_TOKEN": token},
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            await process.wait()
+            await asyncio.sleep(AGAIN_S)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen(1024)
+    except (OSError, OverflowError) as error:
+        listening.close()
+        why = error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)
+        raise UpError(f"port {port} of {host} cannot be had ({why}): name another one (--port)") from error
+    listening.setblocking(False)
+    return listening
+
+
+def _token(folder: Path) -> str:
+    """Made once, readable by its owner only."""
+    file = folder / "token"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not file.exists():
+            with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as new:
+                new.write(secrets.token_urlsafe(24))
+        return file.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise UpError(f"{file} cannot be used: {error.strerror}") from error

@@ -1,0 +1,312 @@
+"""Views: what is shown of jobs, queues, pools and nodes, as data.
+
+Why: the command line, the page, the Python API and scripts see the same words and numbers.
+Owns: the records of the HTTP API (docs/reference/http.md), and how they follow from what the body knows.
+Must not: change anything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from msgspec import Struct
+
+from optimus.drivers.local.body import Body
+from optimus.drivers.local.store import Submitted
+from optimus.jobs import JobPhase, Life, Replica, phase_of
+from optimus.model.gangs import chains, maximum_replicas, minimum_replicas
+from optimus.model.queues import GPU
+from optimus.model.reasons import Reason
+from optimus.model.workloads import Workload, share_milli
+
+_ORDER = (
+    JobPhase.FAILED,
+    JobPhase.RUNNING,
+    JobPhase.RESCALING,
+    JobPhase.STARTING,
+    JobPhase.CHECKPOINTING,
+    JobPhase.STOPPING,
+    JobPhase.ADMITTED,
+    JobPhase.PREEMPTED,
+    JobPhase.PENDING,
+    JobPhase.SUSPENDED,
+    JobPhase.CANCELLED,
+    JobPhase.SUCCEEDED,
+)
+"""Of an array, the first of these that any part is in; it has failed only when all parts are over."""
+MOST_PARTS = 20
+"""Of an array, so many parts are told one by one."""
+
+
+class Why(Struct, frozen=True, rename="camel"):
+    code: str
+    text: str
+
+
+class ReplicaView(Struct, frozen=True, kw_only=True, rename="camel"):
+    start: str
+    part: str
+    role: str
+    ordinal: int
+    node: str
+    devices: tuple[int, ...]
+    gpu_milli: int
+    state: str
+    """starting, running, leaving."""
+    started_ms: int | None
+
+
+class PartView(Struct, frozen=True, kw_only=True, rename="camel"):
+    part: str
+    phase: str
+    reason: Why | None
+    attempt: int
+
+
+class JobView(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str
+    namespace: str
+    uid: str
+    job_type: str
+    queue: str
+    job_class: str
+    priority: int
+    phase: str
+    reason: Why | None
+    """Why it waits, is being stopped or has failed."""
+    min_replicas: int
+    max_replicas: int
+    running_replicas: int
+    gpu_milli: int
+    """Of all the replicas it has; of its smallest gang while it has none."""
+    attempt: int
+    failures: int
+    preemptions: int
+    submitted_ms: int
+    started_ms: int | None
+    ended_ms: int | None
+    ran_ms: int
+    """In earlier attempts; all of it once it has ended."""
+    since_ms: int | None
+    """Since when the present attempt runs."""
+    suspended: bool
+    command: tuple[str, ...]
+    replicas: tuple[ReplicaView, ...] = ()
+    parts: tuple[PartView, ...] = ()
+    counts: dict[str, int] = {}
+    """Of an array: how many parts are in which phase."""
+    final: bool = False
+    progress: dict[str, Any] | None = None
+    """What it says of itself; of an array, nothing."""
+
+
+class ShareView(Struct, frozen=True, kw_only=True, rename="camel"):
+    pool: str
+    guarantee_milli: int
+    limit_milli: int | None
+    weight: int
+    share_milli: int
+    allocated_milli: int
+    demand_milli: int
+
+
+class QueueView(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str
+    parent: str
+    state: str
+    gpu: tuple[ShareView, ...]
+    running: int
+    waiting: int
+
+
+class NodeView(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str
+    ready: bool
+    cpu_milli: int
+    memory_mib: int
+    models: tuple[str, ...]
+    """By device."""
+    used_milli: tuple[int, ...]
+    """Thousandths of each device that are given."""
+    jobs: tuple[tuple[str, ...], ...]
+    """By device: who is on it."""
+    labels: dict[str, str]
+
+
+def job_view(body: Body, job: str) -> JobView:
+    one = body.jobs[job]
+    lives = body.lives_of(job)
+    phases = [_phase(body, life) for life in lives]
+    phase = _together(phases)
+    shown = lives[0] if len(lives) == 1 else None
+    workload = one.job.workload
+    live = [(life, replica) for life in lives for replica in body.replicas.get(life.workload, {}).values()]
+    replicas = tuple(
+        view for life, replica in live if replica.live and (view := _replica(one, life, replica)) is not None
+    )
+    least = sum(map(len, minimum_replicas(workload.gang).values()))
+    held = sum(view.gpu_milli * len(view.devices) for view in replicas)
+    started = [life.first_started_ms for life in lives if life.first_started_ms is not None]
+    ended = [life.ended_ms for life in lives if life.ended_ms is not None]
+    return JobView(
+        name=job.partition("/")[2],
+        namespace=job.partition("/")[0],
+        uid=one.uid,
+        job_type=one.job.job_type.value,
+        queue=workload.queue,
+        job_class=workload.workload_class.value,
+        priority=workload.effective_priority,
+        phase=phase.value,
+        reason=_why(body, lives, phases, phase),
+        min_replicas=least,
+        max_replicas=sum(maximum_replicas(workload.gang)),
+        running_replicas=sum(view.state == "running" for view in replicas),
+        gpu_milli=held or _least_milli(workload),
+        attempt=max((life.attempt for life in lives), default=0),
+        failures=sum(life.failures for life in lives),
+        preemptions=sum(life.preemptions for life in lives),
+        submitted_ms=one.submitted_ms,
+        started_ms=min(started, default=None),
+        ended_ms=max(ended, default=None) if phase.final else None,
+        ran_ms=sum(life.ran_ms for life in lives),
+        since_ms=shown.since_ms if shown is not None else None,
+        suspended=workload.suspended,
+        command=one.job.template.command,
+        replicas=replicas,
+        parts=tuple(_parts(body, one, lives, phases)) if one.job.array else (),
+        counts=dict(Counter(phase.value for phase in phases)) if one.job.array else {},
+        final=phase.final,
+        progress=body.progress.get(job),
+    )
+
+
+def queue_views(body: Body) -> list[QueueView]:
+    shares = {(s.queue, s.pool): s for s in (body.plan.shares if body.plan else ()) if s.resource == GPU}
+    running: Counter[str] = Counter()
+    waiting: Counter[str] = Counter()
+    for life in body.lives.values():
+        if not life.over:
+            mine = body.workload(life.workload).queue
+            (running if life.places else waiting)[mine] += 1
+    found = []
+    for name, queue in sorted(body.queues.items()):
+        quotas = {quota.pool: quota.resources[GPU] for quota in queue.quotas if GPU in quota.resources}
+        pools = sorted({*quotas, *(pool for q, pool in shares if q == name)})
+        rows = []
+        for pool in pools:
+            quota, share = quotas.get(pool), shares.get((name, pool))
+            rows.append(
+                ShareView(
+                    pool=pool,
+                    guarantee_milli=quota.guarantee if quota else 0,
+                    limit_milli=quota.limit if quota else None,
+                    weight=quota.weight if quota else 1,
+                    share_milli=share.share if share else 0,
+                    allocated_milli=share.allocated if share else 0,
+                    demand_milli=share.demand if share else 0,
+                )
+            )
+        found.append(
+            QueueView(
+                name=name,
+                parent=queue.parent,
+                state=queue.state.value,
+                gpu=tuple(rows),
+                running=running[name],
+                waiting=waiting[name],
+            )
+        )
+    return found
+
+
+def node_views(body: Body) -> list[NodeView]:
+    used: dict[tuple[str, int], int] = {}
+    who: dict[tuple[str, int], list[str]] = {}
+    for life in body.lives.values():
+        for place in life.places:
+            for device in place.devices:
+                key = (place.node, device)
+                used[key] = used.get(key, 0) + place.gpu_milli
+                who.setdefault(key, []).append(life.workload)
+    return [
+        NodeView(
+            name=node.name,
+            ready=node.ready,
+            cpu_milli=node.cpu_milli,
+            memory_mib=node.memory_mib,
+            models=tuple(device.model for device in node.devices),
+            used_milli=tuple(used.get((node.name, device.index), 0) for device in node.devices),
+            jobs=tuple(tuple(who.get((node.name, device.index), ())) for device in node.devices),
+            labels=dict(node.labels),
+        )
+        for node in body.nodes.values()
+    ]
+
+
+def _phase(body: Body, life: Life) -> JobPhase:
+    replicas = list(body.replicas.get(life.workload, {}).values())
+    return phase_of(body.workload(life.workload), life, replicas, promised=life.workload in body.promised)
+
+
+def _together(phases: list[JobPhase]) -> JobPhase:
+    if len(phases) == 1:
+        return phases[0]
+    open_ones = [phase for phase in phases if not phase.final]
+    return min(open_ones or phases, key=_ORDER.index)
+
+
+def _why(body: Body, lives: list[Life], phases: list[JobPhase], phase: JobPhase) -> Why | None:
+    """Of the first part that is in the phase of the whole."""
+    life = lives[phases.index(phase)]
+    return _why_of(body, life)
+
+
+def _why_of(body: Body, life: Life) -> Why | None:
+    waits: Reason | None = body.waiting.get(life.workload)
+    if life.over:
+        return Why(life.outcome.capitalize(), life.ended_text) if life.outcome and life.ended_text else None
+    if life.leaving is not None:
+        return Why(life.leaving.cause.capitalize(), life.leaving.text)
+    if waits is not None and not life.places:
+        return Why(str(waits.code), waits.text())
+    return None
+
+
+def _parts(body: Body, one: Submitted, lives: list[Life], phases: list[JobPhase]) -> list[PartView]:
+    """Those that are not simply done or waiting first."""
+    ranked = sorted(zip(lives, phases, strict=True), key=lambda pair: _ORDER.index(pair[1]))
+    return [
+        PartView(
+            part=life.workload.removeprefix(one.job.id).removeprefix("/"),
+            phase=phase.value,
+            reason=_why_of(body, life),
+            attempt=life.attempt,
+        )
+        for life, phase in ranked[:MOST_PARTS]
+    ]
+
+
+def _replica(one: Submitted, life: Life, replica: Replica) -> ReplicaView | None:
+    place = life.place(replica.slot)
+    leaving = replica.asked_ms is not None
+    return ReplicaView(
+        start=replica.start,
+        part=life.workload.removeprefix(one.job.id).removeprefix("/"),
+        role=replica.role,
+        ordinal=replica.ordinal,
+        node=place.node if place else "",
+        devices=place.devices if place else (),
+        gpu_milli=place.gpu_milli if place else 0,
+        state="leaving" if leaving else "starting" if replica.started_ms is None else "running",
+        started_ms=replica.started_ms,
+    )
+
+
+def _least_milli(workload: Workload) -> int:
+    roles = [chain.role for chain in chains(workload.gang)]
+    total = 0
+    for index, ordinals in minimum_replicas(workload.gang).items():
+        request = roles[index].request
+        total += len(ordinals) * request.gpu_count * min(share_milli(request, 0), 1000)
+    return total

@@ -1,0 +1,124 @@
+"""The mirror: what the engine's process shows, kept up to date by its news.
+
+Why: a question is answered from memory here, and asked of the engine only where something shall change.
+Owns: the copy, and whoever watches it. One that does not keep up is sent away, and may come again.
+Must not: invent anything: after a lost line it is empty until the engine is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from optimus.drivers.local import line
+from optimus.drivers.local.line import RefusedError
+
+WAITS = 1_000
+"""News that a slow watcher may be behind before it is sent away."""
+ANSWER_S = 60.0
+
+
+class Mirror:
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+        self.shown: dict[str, Any] = {}
+        self.connected = asyncio.Event()
+        self.watchers: set[asyncio.Queue[bytes | None]] = set()
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def run(self) -> None:
+        """As long as the engine lives; comes back when it does."""
+        while True:
+            try:
+                reader, self._writer = await asyncio.open_unix_connection(str(self._socket), limit=line.LONGEST)
+            except OSError:
+                await asyncio.sleep(0.2)
+                continue
+            reading = asyncio.create_task(self._read(reader))
+            try:
+                self.shown = await self.call("everything")
+                self.connected.set()
+                await reading
+            except RefusedError:
+                pass
+            finally:
+                reading.cancel()
+                self._lose()
+
+    async def call(self, verb: str, **arguments: Any) -> Any:
+        """The engine's answer; raises `RefusedError`."""
+        if self._writer is None:
+            raise RefusedError("unavailable", "the scheduler is not there (it may be starting): try again")
+        number = next(self._numbers)
+        answer = self._answers[number] = asyncio.get_running_loop().create_future()
+        try:
+            self._writer.write(line.packed(line.Call(number, verb, arguments)))
+            await self._writer.drain()
+            return await asyncio.wait_for(answer, ANSWER_S)
+        except (ConnectionError, TimeoutError) as error:
+            raise RefusedError("unavailable", f"the scheduler did not answer: {error!r}") from error
+        finally:
+            self._answers.pop(number, None)
+
+    def watch(self) -> asyncio.Queue[bytes | None]:
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue(WAITS)
+        self.watchers.add(queue)
+        return queue
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        while (frame := await line.received(reader)) is not None:
+            if isinstance(frame, line.Answer):
+                self._answered(frame)
+            elif isinstance(frame, line.News):
+                self._take(frame)
+
+    def _answered(self, frame: line.Answer) -> None:
+        answer = self._answers.get(frame.number)
+        if answer is None or answer.done():
+            return
+        if frame.error:
+            answer.set_exception(RefusedError(frame.code, frame.error))
+        else:
+            answer.set_result(frame.value)
+
+    def _take(self, news: line.News) -> None:
+        for job, view in news.jobs.items():
+            if view is None:
+                self.shown.get("jobs", {}).pop(job, None)
+            else:
+                self.shown.setdefault("jobs", {})[job] = view
+        for name in ("queues", "nodes", "pools"):
+            value = getattr(news, name)
+            if value is not None:
+                self.shown[name] = value
+        self.shown["version"], self.shown["trouble"] = news.version, news.trouble
+        if not self.watchers:
+            return
+        told = b"event: change\ndata: " + msgspec.json.encode(news) + b"\n\n"
+        for queue in list(self.watchers):
+            try:
+                queue.put_nowait(told)
+            except asyncio.QueueFull:
+                self.watchers.discard(queue)
+                while not queue.empty():
+                    queue.get_nowait()
+                queue.put_nowait(None)
+
+    def _lose(self) -> None:
+        self.connected.clear()
+        self._writer = None
+        self.shown = {}
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(RefusedError("unavailable", "the scheduler went away before it answered"))
+        self._answers.clear()
+        for queue in self.watchers:
+            if not queue.full():
+                queue.put_nowait(None)
+        self.watchers.clear()
