@@ -1,0 +1,96 @@
+"""The nursery: a warm interpreter that turns orders into supervisors, and is gone when its scheduler is.
+
+Why: starting an interpreter takes 15 ms of a core, forking this one less than one.
+Owns: the fork of supervisors, a batch at a time.
+Must not: know what becomes of them, keep anything a supervisor would inherit, or import what takes memory.
+
+    orders ──► nursery ── fork ──► one that bears a batch ── fork ──► supervisor, supervisor, …
+                  ▲                     │  reports `born` with their pidfds, ends: init adopts them
+                  └───── waits for it ──┘
+
+The line for reports is held by the nursery, by the one in between, and by each supervisor until it has said how its
+start went. When the keeper reads the end of that line, nobody is left who could still say something.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import signal
+import socket
+import sys
+
+from optimus.drivers.local.keeping import wire
+from optimus.drivers.local.keeping.identity import boot_id
+from optimus.drivers.local.keeping.kernel import be_called
+from optimus.drivers.local.keeping.replica import get_ready
+from optimus.drivers.local.keeping.supervisor import supervise
+
+
+def serve(orders_fd: int, reports_fd: int, open_files: int) -> None:
+    """Until the scheduler closes its end, or dies."""
+    for fd in (orders_fd, reports_fd):
+        os.set_inheritable(fd, False)
+    orders, reports = socket.socket(fileno=orders_fd), socket.socket(fileno=reports_fd)
+    # The scheduler raised its own limit for its many pidfds. Replicas get what they would have had.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # supervisors inherit it: a Ctrl-C is meant for the scheduler
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, the kernel would reap, and numbers could be reused
+    be_called(b"optimus-nursery")
+    boot = boot_id()
+    get_ready()
+    gc.collect()
+    gc.disable()
+    gc.freeze()  # a collection would touch, and so copy, every page that is shared with the supervisors
+    buffer = bytearray()
+    while chunk := orders.recv(1 << 18):
+        buffer += chunk
+        bodies = list(wire.complete(buffer))
+        for first in range(0, len(bodies), wire.BATCH):
+            _bear(bodies[first : first + wire.BATCH], orders, reports, boot)
+
+
+def _bear(bodies: list[bytes], orders: socket.socket, reports: socket.socket, boot: str) -> None:
+    try:
+        between = os.fork()
+    except OSError as error:
+        for body in bodies:
+            _refuse(reports, wire.unpacked(body), error)
+        return
+    if between:
+        _, status = os.waitpid(between, 0)
+        if status:  # it was killed: some may be unreported, and the end of the line makes the keeper look
+            sys.exit("the nursery gives up: a process of its own was killed")
+        return
+    status = 1
+    try:
+        orders.close()
+        os.dup2(1, 2)  # /dev/null: a supervisor that kept the terminal or a pipe open would keep others waiting
+        _bear_all(bodies, reports, boot)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _bear_all(bodies: list[bytes], reports: socket.socket, boot: str) -> None:
+    born: list[tuple[bytes, int]] = []
+    for body in bodies:
+        order = wire.unpacked(body)
+        try:
+            pid = os.fork()
+        except OSError as error:
+            _refuse(reports, order, error)
+            continue
+        if not pid:
+            supervise(order, reports, boot)
+        born.append((order.serial, pid))
+    if born:  # none of them was reaped, so each number is still its own
+        pidfds = [os.pidfd_open(pid) for _, pid in born]
+        socket.send_fds(reports, [wire.report(wire.BORN, *(serial for serial, _ in born))], pidfds)
+
+
+def _refuse(reports: socket.socket, order: wire.Order, error: OSError) -> None:
+    why = b"no process could be started: " + wire.told(error)
+    reports.send(wire.report(wire.REFUSED, order.serial, why, b""))

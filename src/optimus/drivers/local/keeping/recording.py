@@ -1,0 +1,62 @@
+"""The three names that decide about an attempt, written so that nobody ever reads half of one.
+
+Why: supervisors, replicas and restarted schedulers do not wait for each other; the file system is their referee.
+Owns: `started` and `exit` in an attempt's folder, and how they come into being.
+Must not: read them (that is `finding`), or replace a `started` that is there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+STARTED, EXIT, LOG = b"/started", b"/exit", b"/log"
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def record_start(folder: bytes, fields: dict[str, object]) -> None:
+    """FileExistsError: somebody else took the name; user code must not be run.
+
+    A link, not a rename: a rename would replace what is there.
+    """
+    draft = folder + b"/started.%d" % os.getpid()
+    _write(draft, fields, durable=False)
+    try:
+        os.link(draft, folder + STARTED)
+    finally:
+        os.unlink(draft)
+
+
+def record_exit(folder: bytes, fields: dict[str, object]) -> None:
+    draft = folder + b"/exit.tmp"
+    _write(draft, fields, durable=True)
+    os.rename(draft, folder + EXIT)
+
+
+def forestall(folder: bytes) -> bool:
+    """See to it that this attempt never runs; False: it did already, or is about to.
+
+    Whichever step a late supervisor has reached, one of the two names is in its way.
+    """
+    os.makedirs(folder, exist_ok=True)
+    try:
+        record_start(folder, {"never": True, "wall_ms": now_ms()})
+    except FileExistsError:
+        return False
+    return True
+
+
+def _write(path: bytes, fields: dict[str, object], *, durable: bool) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        text = json.dumps(fields).encode() + b"\n"
+        if os.write(fd, text) != len(text):  # the disk filled up in the middle
+            raise OSError(28, os.strerror(28))
+        if durable:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
