@@ -45,7 +45,7 @@ def _add_document(root: MarkedMap, document: MarkedMap, faults: list[Fault]) -> 
     elif isinstance(kind, str) and kind in KINDS:
         section = KINDS[kind]
         records = MarkedList(document.mark)
-        records.put(_record(document, faults), document.mark)
+        records.put(flat_record(document, faults), document.mark)
         _add_list(root, section, records, document.mark, faults)
     else:
         known = [*KINDS, *WHOLE]
@@ -53,7 +53,7 @@ def _add_document(root: MarkedMap, document: MarkedMap, faults: list[Fault]) -> 
         faults.append(Fault(document.value_marks["kind"], "kind", f"unknown kind {shown(kind)}", hint))
 
 
-def _record(document: MarkedMap, faults: list[Fault]) -> MarkedMap:
+def flat_record(document: MarkedMap, faults: list[Fault]) -> MarkedMap:
     """`metadata` and `spec` of a Kubernetes object as one flat record."""
     record = MarkedMap(document.mark)
     metadata = document.get("metadata")

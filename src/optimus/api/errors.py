@@ -14,8 +14,9 @@ from msgspec import Struct
 
 class FileError(Struct, frozen=True, kw_only=True, rename="camel"):
     path: str
-    """The file."""
+    """The file; empty or `items[2]` where there is none."""
     line: int
+    """From 1; 0 where there are no lines, as in data that a program handed over: `place` has the whole path."""
     column: int
     place: str
     """What it is about, for people: `workload train: gpu.count`."""
@@ -29,7 +30,8 @@ class FileError(Struct, frozen=True, kw_only=True, rename="camel"):
     def __str__(self) -> str:
         place = f"{self.place}: " if self.place else ""
         hint = f" ({self.hint})" if self.hint else ""
-        return f"{self.path}:{self.line}:{self.column}: {place}{self.message}{hint}"
+        where = f"{self.path}:{self.line}:{self.column}" if self.line else self.path
+        return f"{where}: {place}{self.message}{hint}".removeprefix(": ")
 
 
 class SetAside(Struct, frozen=True, kw_only=True):

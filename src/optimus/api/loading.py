@@ -24,8 +24,8 @@ from optimus.api.building.scenario import build
 from optimus.api.documents import gather
 from optimus.api.errors import FileError, LoadError, SetAside
 from optimus.api.findings import Finding, explain
-from optimus.api.marks import Fault, Loc, Mark, MarkedMap, faults_below, find_mark, look_up
-from optimus.api.reading import read_documents
+from optimus.api.marks import Fault, Loc, Mark, MarkedMap, dotted, faults_below, find_mark, look_up
+from optimus.api.reading import read_documents, read_file
 from optimus.api.scenario import Scenario
 from optimus.api.setting_aside import Record, SetAsideNames, record_at, remove
 from optimus.api.specs.scenarios import ScenarioSpec
@@ -64,11 +64,9 @@ def load_files(*paths: str | Path, check_policy: PolicyCheck | None = None) -> L
     documents: list[Any] = []
     faults: list[Fault] = []
     for path in paths:
-        text = _read(Path(path), faults)
-        if text is not None:
-            found, wrong = read_documents(text, str(path))
-            documents.extend(found)
-            faults.extend(wrong)
+        found, wrong = read_file(path)
+        documents.extend(found)
+        faults.extend(wrong)
     loaded = _load(documents, faults, str(paths[-1]) if paths else "", check_policy)
     if paths and not loaded.scenario.name:
         named = structs.replace(loaded.scenario, name=Path(paths[-1]).stem)
@@ -80,20 +78,6 @@ def load_text(text: str, name: str = "<text>") -> Loaded:
     """Read one text; `name` stands for the file in errors."""
     documents, faults = read_documents(text, name)
     return _load(documents, faults, name, None)
-
-
-def _read(path: Path, faults: list[Fault]) -> str | None:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        faults.append(Fault(Mark(str(path), 1, 1), "", f"cannot be read: {error.strerror or error}", ""))
-        return None
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        faults.append(Fault(Mark(str(path), line, 1), "", "is not UTF-8 text", "save the file as UTF-8"))
-        return None
 
 
 def _load(documents: list[Any], faults: list[Fault], file: str, check_policy: PolicyCheck | None) -> Loaded:
@@ -173,7 +157,7 @@ class _Desk:
     def look_at_leftovers(self, scenario: Scenario) -> None:
         for record, raw in self.removed:
             for finding in look_at(record, raw, scenario, self.names):
-                place = f"{record}: {_dotted(finding.loc[len(record.loc) :])}"
+                place = f"{record}: {dotted(finding.loc[len(record.loc) :])}"
                 self._write(finding.mark or self.root.mark, place, finding.message, finding.hint, record)
 
     def report_fault(self, fault: Fault) -> None:
@@ -213,15 +197,15 @@ class _Desk:
         """`workload train: gpu.count`, or the path where there is no record."""
         if record is None or record.kind in ("section", "setting", "event", "cycle"):
             return self._path(loc)
-        inside = _dotted(loc[len(record.loc) :])
+        inside = dotted(loc[len(record.loc) :])
         return f"{record}: {inside}" if inside else str(record)
 
     def _path(self, loc: Loc) -> str:
         """`between.advance`; inside a cycle `cycle 3: fail.nodes`, counted as they are played."""
         if len(loc) < 2 or loc[0] != "cycles" or not isinstance(loc[1], int):
-            return _dotted(loc)
+            return dotted(loc)
         number = 1 + sum(_turns(look_up(self.root, ("cycles", i, "repeat"))) for i in range(loc[1]))
-        return f"cycle {number}: {_dotted(loc[2:])}".removesuffix(": ")
+        return f"cycle {number}: {dotted(loc[2:])}".removesuffix(": ")
 
     def _place_of_announcement(self, position: int) -> Mark:
         return find_mark(self.root, ("expect", "errors", position))
@@ -241,13 +225,6 @@ def _with_companions(findings: list[Finding], root: MarkedMap) -> list[Finding]:
         for finding in findings
         if not finding.keep or ((record := record_at(root, finding.loc)) and record.loc in doomed)
     ]
-
-
-def _dotted(loc: Loc) -> str:
-    text = ""
-    for part in loc:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
 
 
 def _turns(repeat: Any) -> int:

@@ -30,21 +30,21 @@ _REQUEST: dict[str, Loc] = {
 
 
 def locate_node(path: str) -> Loc:
-    first, *rest = _split(path)
-    return (*_NODE.get(str(first), (_plain(first),)), *(_plain(part) for part in rest))
+    first, *rest = split_path(path)
+    return (*_NODE.get(str(first), (plain_key(first),)), *(plain_key(part) for part in rest))
 
 
 def locate_pool(path: str) -> Loc:
-    first, *rest = _split(path)
-    return (_POOL.get(str(first), _plain(first)), *rest)
+    first, *rest = split_path(path)
+    return (_POOL.get(str(first), plain_key(first)), *rest)
 
 
 def locate_queue(spec: QueueSpec, path: str) -> Loc:
-    first, *rest = _split(path)
+    first, *rest = split_path(path)
     if first == "policy" and rest:
-        return (_QUEUE_POLICY.get(str(rest[0]), _plain(rest[0])), *rest[1:])
+        return (_QUEUE_POLICY.get(str(rest[0]), plain_key(rest[0])), *rest[1:])
     if first != "quotas" or len(rest) < 2:
-        return (_plain(first), *rest)
+        return (plain_key(first), *rest)
     index, field, *inner = rest
     shorthand = isinstance(index, int) and index >= len(spec.pools)
     if field == "pool":
@@ -55,10 +55,10 @@ def locate_queue(spec: QueueSpec, path: str) -> Loc:
 
 
 def locate_workload(spec: GangFields, path: str) -> Loc:
-    first, *rest = _split(path)
+    first, *rest = split_path(path)
     if first == "gang":
         return _in_gang(spec, rest)
-    return (_WORKLOAD.get(str(first), _plain(first)), *(_plain(part) for part in rest))
+    return (_WORKLOAD.get(str(first), plain_key(first)), *(plain_key(part) for part in rest))
 
 
 def _in_gang(spec: GangFields, parts: list[str | int]) -> Loc:
@@ -72,27 +72,27 @@ def _in_gang(spec: GangFields, parts: list[str | int]) -> Loc:
         elif isinstance(here, GangFields) and kind == "roles" and index < len(here.roles):
             here, loc = here.roles[index], (*loc, kind, index)
         else:  # a role that was said without its name: its fields are the group's own
-            return (*loc, *_field_of_role(parts))
+            return (*loc, *field_of_role(parts))
     if isinstance(here, RoleSpec):
-        return (*loc, *_field_of_role(parts))
+        return (*loc, *field_of_role(parts))
     if parts and parts[0] in ("min", "max", "sizes"):
         return (*loc, "copies", *parts) if isinstance(here, GroupSpec) else loc
     return (*loc, *parts)
 
 
-def _field_of_role(parts: list[str | int]) -> Loc:
+def field_of_role(parts: list[str | int]) -> Loc:
     if parts and parts[0] in ("min", "max", "sizes"):
         return ("replicas", *parts)
     if len(parts) >= 2 and parts[0] == "request":
-        return (*_REQUEST.get(str(parts[1]), (_plain(parts[1]),)), *(_plain(part) for part in parts[2:]))
+        return (*_REQUEST.get(str(parts[1]), (plain_key(parts[1]),)), *(plain_key(part) for part in parts[2:]))
     return tuple(parts)
 
 
-def _split(path: str) -> list[str | int]:
+def split_path(path: str) -> list[str | int]:
     return [int(part) if part.isdigit() else part for part in path.split(".")]
 
 
-def _plain(part: str | int) -> str | int:
+def plain_key(part: str | int) -> str | int:
     """`max_wait_ms` is written `maxWait`."""
     if isinstance(part, int):
         return part

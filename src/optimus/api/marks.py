@@ -98,6 +98,14 @@ def look_up(root: Any, loc: Loc) -> Any:
     return root
 
 
+def dotted(loc: Loc) -> str:
+    """A path as people write it: `spec.containers[0].env`."""
+    text = ""
+    for part in loc:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
 def faults_below(here: Any, loc: Loc = ()) -> list[tuple[Loc, Fault]]:
     """Every fault in the text, with the path to the mapping or list that has it."""
     found: list[tuple[Loc, Fault]] = []

@@ -10,6 +10,7 @@ A document that is not YAML is left out with its error; reading goes on at the n
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -29,6 +30,20 @@ _SKIPPED = "\0skipped"
 class _Stop(Exception):  # noqa: N818 - it ends one document, nobody outside sees it
     def __init__(self, mark: Mark, message: str, hint: str = "") -> None:
         self.fault = Fault(mark, "", message, hint)
+
+
+def read_file(path: str | Path) -> tuple[list[Any], list[Fault]]:
+    """All documents of a file that can be read, and what is wrong with the others or with the file."""
+    start = Mark(str(path), 1, 1)
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        return [], [Fault(start, "", f"cannot be read: {error.strerror or error}", "")]
+    try:
+        return read_documents(content.decode("utf-8-sig"), str(path))
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        return [], [Fault(Mark(str(path), line, 1), "", "is not UTF-8 text", "save the file as UTF-8")]
 
 
 def read_documents(text: str, file: str) -> tuple[list[Any], list[Fault]]:

@@ -27,6 +27,7 @@ from optimus.model.workloads import Group, ModelSpeed, Request, Role, Topology
 POWERS_OF_TWO = "powersOfTwo"
 ANY_SIZE = "any"
 SOLE_ROLE = "worker"
+REPLICA_WORDS = ("replicas", "gpu", "cpu", "memory", "accelerators")
 
 Bounds = tuple[int, int, tuple[int, ...]]
 
@@ -42,12 +43,15 @@ def _read_sizes(value: Any) -> str | tuple[int, ...]:
         raise complain(error.message, error.hint) from None
 
 
+AllowedSizes = Annotated[str | tuple[int, ...], PlainValidator(_read_sizes), WithJsonSchema({})]
+
+
 class SizesSpec(Spec):
     """`min` alone means exactly that many; `max` alone starts at one; a list of sizes gives both."""
 
     min: Count | None = None
     max: Count | None = None
-    sizes: Annotated[str | tuple[int, ...], PlainValidator(_read_sizes), WithJsonSchema({})] = ANY_SIZE
+    sizes: AllowedSizes = ANY_SIZE
 
     @model_validator(mode="after")
     def _counts_agree(self) -> SizesSpec:
@@ -158,20 +162,13 @@ def _read_gpu(value: Any) -> Any:
     return {"count": milli // WHOLE_DEVICE_MILLI}
 
 
-class ReplicaFields(Spec):
-    """What a role says about its replicas; a workload or group with only one role says it directly."""
+class RequestFields(Spec):
+    """What one replica needs."""
 
-    replicas: Sizes | None = None
     gpu: Annotated[GpuSpec, BeforeValidator(_read_gpu)] | None = None
     cpu: Cpu | None = None
     memory: Memory | None = None
     accelerators: dict[Text, Count] | None = None
-
-    def says_replicas(self) -> list[str]:
-        return [name for name in ReplicaFields.model_fields if getattr(self, name) is not None]
-
-    def bounds(self) -> Bounds:
-        return self.replicas.bounds() if self.replicas is not None else (1, 1, ())
 
     def request(self) -> Request:
         gpu = self.gpu or GpuSpec(count=0)
@@ -187,6 +184,18 @@ class ReplicaFields(Spec):
             memory_mib=self.memory or 0,
             accelerators=tuple(sorted(named.items())),
         )
+
+
+class ReplicaFields(RequestFields):
+    """What a role says about its replicas; a workload or group with only one role says it directly."""
+
+    replicas: Sizes | None = None
+
+    def says_replicas(self) -> list[str]:
+        return [name for name in REPLICA_WORDS if getattr(self, name) is not None]
+
+    def bounds(self) -> Bounds:
+        return self.replicas.bounds() if self.replicas is not None else (1, 1, ())
 
 
 class TopologySpec(Spec):

@@ -54,6 +54,11 @@ def _read_preemptible(value: Any) -> Preemptible:
     raise complain(f"must be true, false or surplus, not {shown(value)}")
 
 
+ClassWord = Annotated[WorkloadClass, PlainValidator(choice(WorkloadClass)), _WORD]
+PreemptibleWord = Annotated[Preemptible, PlainValidator(_read_preemptible), WithJsonSchema({})]
+OnLossWord = Annotated[OnLoss, PlainValidator(choice(OnLoss)), _WORD]
+
+
 class CheckpointSpec(Spec):
     grace: Duration = Checkpoint().grace_ms
     interval: Duration | None = None
@@ -104,17 +109,15 @@ class WorkloadSpec(GangFields):
     name: Name
     namespace: Name = DEFAULT_NAMESPACE
     queue: Name = DEFAULT_QUEUE
-    workload_class: Annotated[WorkloadClass, Field(alias="class"), PlainValidator(choice(WorkloadClass)), _WORD] = (
-        WorkloadClass.UNATTENDED
-    )
+    workload_class: Annotated[ClassWord, Field(alias="class")] = WorkloadClass.UNATTENDED
     priority: Integer | None = None
-    preemptible: Annotated[Preemptible, PlainValidator(_read_preemptible), WithJsonSchema({})] = Preemptible.DEFAULT
+    preemptible: PreemptibleWord = Preemptible.DEFAULT
     pools: Texts = (ANY_POOL,)
     node_selector: dict[Text, Text] = Field(default_factory=dict)
     tolerations: Tolerations = ()
     checkpoint: CheckpointSpec | None = None
     restart_cost: Duration = 60_000
-    on_loss: Annotated[OnLoss, PlainValidator(choice(OnLoss)), _WORD] = OnLoss.REPLACE
+    on_loss: OnLossWord = OnLoss.REPLACE
     loss_grace: Duration = 60_000
     expected_duration: Duration | None = None
     deadline: When | None = None
