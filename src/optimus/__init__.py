@@ -6,7 +6,7 @@ they are first used: importing the package costs nothing, and needs nothing but 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # as in `typing`, whose import alone takes longer than this one may
 
 if TYPE_CHECKING:
     from optimus.inside import AskedToLeave as AskedToLeave

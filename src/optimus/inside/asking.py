@@ -18,10 +18,13 @@ import signal
 import threading
 import time
 import warnings
-from types import FrameType
-from typing import Any, Callable
 
 from optimus.inside import contract
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any, Callable
 
 ONE_REQUEST_SECONDS = 2.0
 

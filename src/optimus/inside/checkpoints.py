@@ -12,17 +12,17 @@ import json
 import os
 import pickle
 import re
-import shutil
 import time
 import warnings
 import zlib
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from optimus.inside import states
 from optimus.inside.contract import CheckpointError, CheckpointWarning
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Any, Callable
 
     Save = Callable[[Path], object]
 
@@ -32,11 +32,9 @@ FORMAT = 1
 CHUNK = 1 << 20
 
 
-class Checkpoint(NamedTuple):
-    path: str
-    step: int
-    at_ms: int
-    about: dict[str, Any]
+class Checkpoint:
+    def __init__(self, path: str, step: int, at_ms: int, about: dict[str, Any]) -> None:
+        self.path, self.step, self.at_ms, self.about = path, step, at_ms, about
 
 
 class NotWholeError(Exception):
@@ -68,7 +66,7 @@ class Checkpoints:
             os.makedirs(self.folder, exist_ok=True)
             for name in os.listdir(self.folder):
                 if name.startswith("."):  # left by a process that was killed
-                    shutil.rmtree(os.path.join(self.folder, name), ignore_errors=True)
+                    remove(os.path.join(self.folder, name))
             os.mkdir(probe)
             os.rmdir(probe)
         except OSError as error:
@@ -94,7 +92,7 @@ class Checkpoints:
         from pathlib import Path
 
         being_written = os.path.join(self.folder, f".writing-{os.getpid()}")
-        shutil.rmtree(being_written, ignore_errors=True)
+        remove(being_written)
         try:
             os.mkdir(being_written)
             files = {STATE: write_state(os.path.join(being_written, STATE), state, value)}
@@ -110,7 +108,7 @@ class Checkpoints:
             sync_folder(being_written)
             path = self._take_name(being_written, step)
         except BaseException:
-            shutil.rmtree(being_written, ignore_errors=True)
+            remove(being_written)
             raise
         self._remove_old()
         return Checkpoint(path, step, now_ms, content)
@@ -129,7 +127,7 @@ class Checkpoints:
                 os.rename(os.path.join(self.folder, name), going)
             except OSError:
                 continue
-            shutil.rmtree(going, ignore_errors=True)
+            remove(going)
 
     # ------------------------------------------------------------------------------------------------- reading
 
@@ -168,7 +166,7 @@ class Checkpoints:
             )
             if mend:
                 aside = os.path.join(self.folder, f"unreadable-{name}")
-                shutil.rmtree(aside, ignore_errors=True)
+                remove(aside)
                 try:
                     os.rename(os.path.join(self.folder, name), aside)
                 except OSError:
@@ -260,6 +258,13 @@ def files_below(folder: str) -> list[str]:
         found.extend(os.path.join(place, name) for name in names)
         sync_folder(place)
     return found
+
+
+def remove(path: str) -> None:
+    """As far as it can be."""
+    import shutil
+
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def flush(file: Any) -> None:

@@ -13,7 +13,6 @@ import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator, MutableMapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from optimus.inside import contract, states
 from optimus.inside.asking import REQUEST
@@ -22,10 +21,11 @@ from optimus.inside.contract import CheckpointError, CheckpointWarning
 from optimus.inside.status import STATUS
 from optimus.inside.together import Departure
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from optimus.inside.checkpoints import Save
+    from typing import Any
 
-Item = TypeVar("Item")
+    from optimus.inside.checkpoints import Save
 
 DEFAULT_SECONDS = 600.0
 LARGEST_SHARE = 0.05
@@ -58,7 +58,7 @@ def steps(
     name: str = "steps",
     folder: str | os.PathLike[str] | None = None,
     every_rank: bool = False,
-) -> Loop[Any]:
+) -> Loop:
     """The steps that remain after the last checkpoint.
 
     items          a number of steps, or what to go through; it must come in the same order in every attempt
@@ -92,18 +92,18 @@ def steps(
     )
 
 
-class Loop(Generic[Item]):
+class Loop:
     """What `steps` returns: to be gone through once. Its length is that of the whole, for progress bars."""
 
     def __init__(
-        self, items: Iterable[Item], *, name: str, work: Work, every: int | None, every_seconds: float | None
+        self, items: Iterable[Any], *, name: str, work: Work, every: int | None, every_seconds: float | None
     ) -> None:
         self.items, self.name, self.work, self.every, self.every_seconds = items, name, work, every, every_seconds
 
     def __len__(self) -> int:
         return len(self.items)  # type: ignore[arg-type]
 
-    def __iter__(self) -> Iterator[Item]:
+    def __iter__(self) -> Iterator[Any]:
         run = Run(self)
         run.begin()
         try:
@@ -111,7 +111,7 @@ class Loop(Generic[Item]):
         finally:
             run.end()
 
-    def _remaining(self, run: Run) -> Iterator[Item]:
+    def _remaining(self, run: Run) -> Iterator[Any]:
         request, pace, clock = REQUEST, run.root.pace, time.monotonic
         if request.asked:
             run.leave()
@@ -220,7 +220,7 @@ def leave_at_once() -> None:
 class Run:
     """One loop that is being gone through."""
 
-    def __init__(self, loop: Loop[Any]) -> None:
+    def __init__(self, loop: Loop) -> None:
         self.loop, self.work = loop, loop.work
         self.parent: Run | None = NESTING.running[-1] if NESTING.running else None
         self.root: Run = self.parent.root if self.parent else self

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from optimus.inside import contract
 from optimus.inside.asking import REQUEST
 from optimus.inside.status import STATUS, light
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Any, Callable, TypeVar
 
-Saver = TypeVar("Saver", bound=Callable[[], object])
+    Saver = TypeVar("Saver", bound=Callable[[], object])
 
 
 def checkpoint_dir(default: str | None = None) -> Path | None:
@@ -48,8 +49,8 @@ def asked_to_leave() -> bool:
 def save_on_request(saver: Saver) -> Saver:
     """Call this when asked to leave, then leave with exit code 143.
 
-    Inside `steps` it is called between two steps, after the checkpoint. Without such a loop it is called at once, in the
-    middle of what the main thread is doing: what it saves must make sense there. It may be used as a decorator.
+    Inside `steps` it is called between two steps, after the checkpoint. Without such a loop it is called at once, in
+    the middle of what the main thread is doing: what it saves must make sense there. It may be used as a decorator.
     """
     REQUEST.savers.append(saver)
     REQUEST.leave_from_handler = leave_at_once

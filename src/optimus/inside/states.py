@@ -10,9 +10,12 @@ from __future__ import annotations
 import pickle
 from collections import deque
 from collections.abc import MutableMapping
-from typing import Any
 
 from optimus.inside.contract import CheckpointError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 IN_PLACE = (dict, list, set, deque, bytearray)
 PROTOCOL = 5  # the newest that Python 3.9 reads
@@ -45,8 +48,9 @@ def check_kind(state: Any) -> None:
         return
     if not isinstance(state, (MutableMapping, *IN_PLACE)):
         raise CheckpointError(
-            f"state is a {type(state).__name__}, which cannot be restored in place. Pass a dict, a list, or something "
-            "with state_dict() and load_state_dict(); several of them go into one dict: state={'model': model, 'seen': 0}."
+            f"state is a {type(state).__name__}, which cannot be restored in place. Pass a dict, a list, or "
+            "something with state_dict() and load_state_dict(). Several of them go into one dict: "
+            "state={'model': model, 'seen': 0}."
         )
     for name, value in state.items() if isinstance(state, MutableMapping) else enumerate_few(state):
         if is_stateful(value) and isinstance(state, MutableMapping):
@@ -55,8 +59,9 @@ def check_kind(state: Any) -> None:
         nested = isinstance(inner, (list, tuple, type({}.values()))) and len(inner) <= FEW
         if is_stateful(value) or (nested and any(is_stateful(member) for member in inner)):
             raise CheckpointError(
-                f"{shown(state, name)} holds something with state_dict() one level too deep: it would come back as "
-                "another object than the one the script trains. Put it directly into the dict: state={'model': model, …}."
+                f"{shown(state, name)} holds something with state_dict() one level too deep: it would come back "
+                "as another object than the one the script trains. Put it directly into the dict: "
+                "state={'model': model, …}."
             )
 
 
@@ -111,9 +116,9 @@ def put_back(state: Any, value: Any) -> None:
     if state is None or value is None:
         if state is not None or value is not None:
             raise CheckpointError(
-                f"the checkpoint was written {'with' if value is not None else 'without'} state=, and the script resumes "
-                f"{'with' if state is not None else 'without'} it. Resume with the script that wrote it, or give the "
-                "loop another name= to start from the beginning."
+                f"the checkpoint was written {'with' if value is not None else 'without'} state=, and the script "
+                f"resumes {'with' if state is not None else 'without'} it. Resume with the script that wrote it, or "
+                "give the loop another name= to start from the beginning."
             )
         return
     try:

@@ -12,10 +12,14 @@ import math
 import os
 import time
 import warnings
-from typing import Any
 
 from optimus.inside import contract
-from optimus.inside.checkpoints import Checkpoint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from optimus.inside.checkpoints import Checkpoint
 
 SECONDS_BETWEEN = 1.0
 SMOOTHING_SECONDS = 30.0
