@@ -1,0 +1,155 @@
+"""What a job says about itself: one line of JSON in the status file, at most once a second.
+
+The line is written beside and renamed, so that a reader never sees half of it. Where the file is a mount of its own (a
+termination message of a container) renaming is not possible: there it is written in place. It stays below 4,096
+bytes, which is what such a message may have.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+import warnings
+
+from optimus.inside import contract
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from optimus.inside.checkpoints import Checkpoint
+
+SECONDS_BETWEEN = 1.0
+SMOOTHING_SECONDS = 30.0
+LONGEST = 4_000
+
+
+class Status:
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """As in a new process."""
+        self.metrics: dict[str, Any] = {}
+        self.epoch: Any | None = None
+        self.loop = ""
+        self.phase = "running"
+        self.step: int | None = None
+        self.total: int | None = None
+        self.fraction: float | None = None
+        self.rate: float | None = None
+        self.checkpoint: dict[str, Any] | None = None
+        self.problem: str | None = None
+        self.next_at = 0.0
+        self._counted_at = 0.0
+        self._counted = 0
+        self._broken = False
+
+    def begin(self, loop: str, total: int | None) -> None:
+        self.loop, self.total, self.phase = loop, total, "running"
+        self.step, self.fraction, self.rate = None, None, None
+        self._counted_at, self._counted = time.monotonic(), 0
+
+    def progress(self, step: int, fraction: float | None, counted: int, now: float) -> None:
+        """`counted` steps were done in this attempt; the rate follows the last half minute."""
+        self.step, self.fraction = step, fraction
+        passed = now - self._counted_at
+        if passed <= 0 or counted == self._counted:
+            return
+        rate = (counted - self._counted) / passed
+        weight = 1.0 if self.rate is None else 1.0 - math.exp(-passed / SMOOTHING_SECONDS)
+        self.rate = rate if self.rate is None else self.rate + weight * (rate - self.rate)
+        self._counted_at, self._counted = now, counted
+
+    def saved(self, checkpoint: Checkpoint) -> None:
+        self.saved_at(checkpoint.step, checkpoint.at_ms, checkpoint.path)
+
+    def saved_at(self, step: int | None, at_ms: int, path: str | None = None) -> None:
+        self.checkpoint = {"step": step, "at_ms": at_ms, "path": path}
+        self.problem = None
+
+    def write_if_due(self) -> None:
+        if (now := time.monotonic()) >= self.next_at:
+            self.write(now)
+
+    def write(self, now: float) -> None:
+        self.next_at = now + SECONDS_BETWEEN
+        path = contract.text(contract.STATUS_FILE)
+        if not path or self._broken:
+            return
+        line = self.line()
+        try:
+            replace(path, line)
+        except OSError as error:
+            self._broken = True
+            warnings.warn(
+                f"the status file {path} cannot be written: {error.strerror or error}. "
+                "Training goes on; its progress is not seen.",
+                contract.CheckpointWarning,
+                stacklevel=2,
+            )
+
+    def line(self) -> bytes:
+        content = {
+            "version": 1,
+            "attempt": contract.whole_number(contract.ATTEMPT, 1),
+            "rank": contract.whole_number(contract.RANK, 0),
+            "phase": self.phase,
+            "loop": self.loop,
+            "step": self.step,
+            "total": self.total,
+            "fraction": None if self.fraction is None else round(self.fraction, 6),
+            "steps_per_second": None if self.rate is None else float(f"{self.rate:.4g}"),
+            "epoch": plain(self.epoch),
+            "metrics": {name: plain(value) for name, value in self.metrics.items()},
+            "checkpoint": self.checkpoint,
+            "problem": self.problem and self.problem[:500],
+            "updated_ms": time.time_ns() // 1_000_000,
+        }
+        line = encoded(content)
+        if len(line) > LONGEST:
+            line = encoded({**content, "metrics": {}})
+        return line
+
+
+def encoded(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, allow_nan=False).encode() + b"\n"
+
+
+def replace(path: str, line: bytes) -> None:
+    beside = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(beside, "wb") as file:
+            file.write(line)
+        os.replace(beside, path)
+    except OSError:
+        if os.path.exists(beside):
+            os.unlink(beside)
+        with open(path, "r+b", buffering=0) as file:
+            file.write(line)
+            file.truncate()
+
+
+def light(value: Any) -> Any:
+    """A tensor without what it was computed from, which would stay in memory until the value is written."""
+    detach = getattr(value, "detach", None)
+    return detach() if callable(detach) else value
+
+
+def plain(value: Any) -> Any:
+    """A number or a word that JSON has; not-a-number is said as a word."""
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, str):
+        return value[:200]
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return str(value)[:200]
+    return number if math.isfinite(number) else str(number)
+
+
+STATUS = Status()
+"""One process, one status."""
