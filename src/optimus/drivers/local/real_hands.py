@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from optimus.drivers.local.hands import Spawn
-from optimus.drivers.local.keeping.events import Event, Exited, Lost, Refused, Request, Started
+from optimus.drivers.local.keeping.events import Event, Exited, Lost, Request, Started
 from optimus.drivers.local.keeping.keeper import Keeper
 from optimus.jobs import Ended
 
@@ -54,7 +54,7 @@ class RealHands:
             self._saw_end(event.attempt, told)
         elif isinstance(event, Lost):
             self._saw_end(event.attempt, Ended(at_ms=_now_ms(), lost=True))
-        elif isinstance(event, Refused) and not event.claimed_before:
+        elif not event.claimed_before:
             self._saw_end(event.attempt, Ended(at_ms=_now_ms(), error=event.why))
 
 
