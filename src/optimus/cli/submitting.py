@@ -29,6 +29,7 @@ Class = Annotated[str, typer.Option("--class", metavar="CLASS", help="interactiv
 Priority = Annotated[int | None, typer.Option(metavar="N", help="Higher goes first.")]
 Array = Annotated[int, typer.Option(min=0, metavar="N", help="So many parts, each with its OPTIMUS_PART.")]
 Env = Annotated[list[str], typer.Option("-e", "--env", metavar="NAME=VALUE", help="For the command.")]
+Retries = Annotated[int, typer.Option(min=0, metavar="N", help="How often it starts again after a failure.")]
 Checkpoint = Annotated[
     str, typer.Option(metavar="SECONDS", help="It saves its work when asked (SIGTERM), and needs at most so long.")
 ]
@@ -61,6 +62,7 @@ def run(
     array: Array = 0,
     env: Env = [],  # noqa: B006 - typer wants a list, and nobody changes it
     checkpoint: Checkpoint = "",
+    retries: Retries = 0,
     address: Address = "",
     namespace: Namespace = DEFAULT_NAMESPACE,
 ) -> None:
@@ -72,6 +74,7 @@ def run(
     spec |= {key: value for key, value in (("cpu", cpu), ("memory", memory), ("class", workload_class)) if value}
     spec |= {"priority": priority} if priority is not None else {}
     spec |= {"arraySize": array} if array else {}
+    spec |= {"restart": {"backoffLimit": retries}}
     spec |= {"env": _environment(env)} if env else {}
     spec |= {"checkpoint": {"graceSeconds": _number(checkpoint)}} if checkpoint else {}
     chosen = name or _name(command)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import Any
@@ -69,37 +70,29 @@ class Connection:
 
     def lines(self, path: str, **query: Any) -> Iterator[Any]:
         """A stream of JSON lines, as they come."""
-        response = self._ask("GET", path, query, timeout=None)
-        try:
+        with self._asked("GET", path, query, timeout=None) as response:
             while raw := response.readline():
                 yield json.loads(raw)
-        except (OSError, HTTPException, ValueError) as error:
-            raise Unreachable(f"the stream from {self.address} broke off: {error}") from error
 
     def events(self, path: str = "/v1/watch") -> Iterator[tuple[str, Any]]:
         """(event, data) of server-sent events."""
-        response = self._ask("GET", path, {}, timeout=60)
         name = ""
-        try:
+        with self._asked("GET", path, {}, timeout=60) as response:
             while raw := response.readline():
                 text = raw.decode().rstrip("\n")
                 if text.startswith("event: "):
                     name = text[7:]
                 elif text.startswith("data: "):
                     yield name, json.loads(text[6:])
-        except (OSError, HTTPException, ValueError) as error:
-            raise Unreachable(f"the stream from {self.address} broke off: {error}") from error
 
     def _json(self, method: str, path: str, query: dict[str, Any], body: bytes = b"") -> Any:
-        response = self._ask(method, path, query, body)
-        try:
+        with self._asked(method, path, query, body) as response:
             return json.loads(response.read() or b"null")
-        except (OSError, HTTPException, ValueError) as error:
-            raise Unreachable(f"{self.address} gave an answer that cannot be read: {error}") from error
 
-    def _ask(
+    @contextmanager
+    def _asked(
         self, method: str, path: str, query: dict[str, Any], body: bytes = b"", timeout: float | None = TIMEOUT_S
-    ) -> HTTPResponse:
+    ) -> Iterator[HTTPResponse]:
         parts = urlsplit(self.address if "//" in self.address else f"http://{self.address}")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise Unreachable(f"{self.address} is no address: write http://HOST:PORT")
@@ -107,18 +100,23 @@ class Connection:
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         wanted = urlencode({name: value for name, value in query.items() if value not in (None, "")})
         target = quote(path) + (f"?{wanted}" if wanted else "")
-        try:
-            connection = kind(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), timeout=timeout)
-            connection.request(method, target, body or None, headers)
-            response = connection.getresponse()
-        except (OSError, HTTPException, ValueError) as error:
-            raise Unreachable(
-                f"nobody answers at {self.address} ({error}): start it with `optimus up`, "
-                "or name another address (--address, OPTIMUS_ADDRESS)"
-            ) from error
-        if response.status >= 400:
-            raise _refusal(response)
-        return response
+        connection = kind(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), timeout=timeout)
+        with closing(connection):
+            try:
+                connection.request(method, target, body or None, headers)
+                response = connection.getresponse()
+            except (OSError, HTTPException, ValueError) as error:
+                raise Unreachable(
+                    f"nobody answers at {self.address} ({error}): start it with `optimus up`, "
+                    "or name another address (--address, OPTIMUS_ADDRESS)"
+                ) from error
+            with closing(response):
+                if response.status >= 400:
+                    raise _refusal(response)
+                try:
+                    yield response
+                except (OSError, HTTPException, ValueError) as error:
+                    raise Unreachable(f"what {self.address} said broke off, or cannot be read: {error}") from error
 
 
 def _refusal(response: HTTPResponse) -> ApiError:

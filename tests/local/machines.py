@@ -1,0 +1,99 @@
+"""A real `optimus up` for stories: real processes in a folder of its own, ended with the story."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from optimus.client import ApiError, Connection, Unreachable
+
+PATIENCE_S = 60.0
+"""Nothing here takes so long; a machine that is busy with other things may."""
+
+
+class Up:
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder = folder
+        self.options = options or ("--nodes", "2", "--gpus", "4")
+        self.environment = {**os.environ, "OPTIMUS_STORE": str(folder), "OPENBLAS_NUM_THREADS": "1"}
+        self.environment.pop("OPTIMUS_ADDRESS", None)
+        self.process: subprocess.Popen[str] | None = None
+        self.start()
+
+    def start(self) -> None:
+        address = self.folder / "address"
+        address.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "optimus", "up", "--port", "0", *self.options]
+        self.process = subprocess.Popen(
+            command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        until(address.exists, "optimus up has an address")
+        self.api = Connection(address.read_text().strip())
+        until(self._answers, "optimus up answers")
+
+    def _answers(self) -> bool:
+        try:
+            return bool(self.api.get("/healthz")["ok"])
+        except (ApiError, Unreachable):
+            return False
+
+    def kill(self) -> None:
+        """As nobody should be killed."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.communicate(timeout=PATIENCE_S)
+
+    def stop(self) -> str:
+        """In order; what it says at last."""
+        assert self.process is not None
+        self.process.terminate()
+        _, told = self.process.communicate(timeout=PATIENCE_S)
+        return told
+
+    def cli(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "optimus", *words],
+            env=self.environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S * 2,
+            check=False,
+        )
+
+    def job(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.api.get(f"/v1/jobs/default/{name}")
+        return found
+
+    def phase(self, name: str) -> str:
+        return str(self.job(name)["phase"])
+
+    def reaches(self, name: str, *phases: str) -> None:
+        until(lambda: self.phase(name) in phases, f"{name} is {' or '.join(phases)}")
+
+    def end(self) -> None:
+        """Whatever is left of it."""
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+        for environ in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if str(self.folder).encode() in environ.read_bytes() and int(environ.parent.name) != os.getpid():
+                    os.kill(int(environ.parent.name), signal.SIGKILL)
+            except (OSError, ValueError):
+                continue
+
+
+def until(holds: Callable[[], Any], what: str) -> None:
+    """Patiently: a slow machine is no failure, a thing that never comes is."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        if holds():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"in vain: {what}")

@@ -1,0 +1,67 @@
+"""`kill -9` of the whole scheduler while it works: nothing is lost, nothing runs twice, nothing is left behind."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.local.machines import Up, until
+
+PARTS = 60
+KILLS = 5
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_every_part_runs_exactly_once_however_often_the_scheduler_dies(tmp_path: Path, seed: int) -> None:
+    luck = random.Random(seed)
+    log = tmp_path / "ran.txt"
+    machine = Up(tmp_path / "store")
+    try:
+        command = f"echo $OPTIMUS_PART >> {log}; sleep 0.3"
+        machine.cli("run", "-d", "--name", "parts", "--array", str(PARTS), "--", "bash", "-c", command)
+        for _ in range(KILLS):
+            time.sleep(luck.uniform(0.05, 0.9))
+            machine.kill()
+            machine.start()
+        machine.reaches("parts", "Succeeded", "Failed")
+        view = machine.job("parts")
+        assert view["counts"] == {"Succeeded": PARTS}, view["reason"]
+        ran = Counter(log.read_text().split())
+        assert ran == Counter(str(part) for part in range(PARTS)), "each exactly once"
+    finally:
+        machine.end()
+
+
+def test_what_runs_outlives_its_scheduler_and_is_known_again(tmp_path: Path) -> None:
+    machine = Up(tmp_path / "store")
+    try:
+        machine.cli("run", "-d", "--name", "long", "--", "bash", "-c", "sleep 3; echo through; exit 0")
+        machine.reaches("long", "Running")
+        started = machine.job("long")["replicas"][0]
+        assert "1 replicas go on running" in machine.stop()
+        time.sleep(0.5)
+        machine.start()
+        assert machine.job("long")["replicas"][0] == started, "the very same process"
+        machine.reaches("long", "Succeeded")
+        assert machine.cli("logs", "long").stdout == "through\n"
+    finally:
+        machine.end()
+
+
+def test_what_ended_while_nobody_looked_is_known(tmp_path: Path) -> None:
+    machine = Up(tmp_path / "store")
+    try:
+        machine.cli("run", "-d", "--name", "short", "--", "bash", "-c", "sleep 0.5; exit 4")
+        machine.reaches("short", "Running")
+        machine.kill()
+        time.sleep(1)
+        machine.start()
+        until(lambda: machine.job("short")["final"], "its end is known")
+        assert machine.phase("short") == "Failed"
+        assert "exited with code 4" in machine.job("short")["reason"]["text"]
+    finally:
+        machine.end()
