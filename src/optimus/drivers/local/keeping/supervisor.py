@@ -66,7 +66,7 @@ def _keep(order: wire.Order, reports: int, boot: str) -> None:
     except OSError as error:
         why = b"no process could be started: " + wire.told(error)
         _refused(order, reports, why)
-        _record(order, {"error": why.decode(errors="replace")})
+        _record(order, {"error": why.decode(errors="replace")}, retries_s=())
         return
     if not pid:
         become(order, me, tells)
@@ -77,7 +77,7 @@ def _keep(order: wire.Order, reports: int, boot: str) -> None:
         why = on_record or b"it was killed before it was on record"
         _refused(order, reports, why)
         if not os.path.exists(order.folder + recording.STARTED):  # else a later scheduler said that it never runs
-            _record(order, {"error": why.decode(errors="replace")})
+            _record(order, {"error": why.decode(errors="replace")}, retries_s=())
         return
     _say(reports, wire.report(wire.STARTED, order.serial, b"%d" % pid, *on_record.split(b" ", 2)))
     os.close(reports)
@@ -116,10 +116,12 @@ def _outlast(pid: int) -> tuple[int, resource.struct_rusage]:
     return status, usage
 
 
-def _record(order: wire.Order, fields: recording.Fields) -> None:
-    for pause in (*_RETRIES_S, None):
+def _record(order: wire.Order, fields: recording.Fields, retries_s: tuple[float, ...] = _RETRIES_S) -> None:
+    for pause in (*retries_s, None):
         try:
             recording.record_exit(order.folder, fields)
+        except FileNotFoundError:  # somebody removed the folder, so nobody wants to know
+            return
         except OSError:
             if pause is not None:
                 time.sleep(pause)
