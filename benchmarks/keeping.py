@@ -3,7 +3,7 @@
     bare    posix_spawn and waitpid of /bin/true, one after the other: what the kernel alone takes
     keeper  the same program with everything that outlives a scheduler: claim, supervisor, log, both records, events
 
-Turns alternate and the best of each is told, since others may use the machine. Memory is the proportional share (PSS)
+Turns alternate and the best of each is told, since others may use the machine; the result file has every turn. Memory is the proportional share (PSS)
 and the part nobody shares (private) of supervisors whose replicas sleep.
 
     python -m benchmarks.keeping                     # half a minute
@@ -97,31 +97,20 @@ def _kib_of(pid: int) -> dict[str, int]:
 
 
 def measure(starts: int, turns: int, replicas: int, folder: Path) -> dict[str, Any]:
-    bare_per_s, kept_per_s, cpu_ms = [], [], []
+    bare_per_s, kept_per_s = [], []
     for turn in range(turns):
         bare_per_s.append(bare(starts))
-        idle = _idle_ms()
-        begun = time.perf_counter()
         kept_per_s.append(asyncio.run(kept(starts, folder / f"turn-{turn}")))
-        whole = (time.perf_counter() - begun) * 1000 * (os.cpu_count() or 1)
-        cpu_ms.append((whole - (_idle_ms() - idle)) / starts)
     return {
         "starts": starts,
         "turns": turns,
         "bare_per_s": _rounded(bare_per_s),
         "keeper_per_s": _rounded(kept_per_s),
         "best": {"bare_per_s": round(max(bare_per_s)), "keeper_per_s": round(max(kept_per_s))},
-        "busy_core_ms_per_start_others_included": round(min(cpu_ms), 2),
         "target_per_s": TARGET_PER_S,
         "supervisor": {"replicas": replicas, **asyncio.run(memory(replicas, folder / "memory"))},
         "machine": measuring.machine(),
     }
-
-
-def _idle_ms() -> float:
-    """Of all cores together, since boot."""
-    idle, waiting = (int(word) for word in Path("/proc/stat").read_text().split()[4:6])
-    return (idle + waiting) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
 def _rounded(numbers: Iterable[float]) -> list[int]:
@@ -142,6 +131,7 @@ def main(arguments: list[str] | None = None) -> int:
         shutil.rmtree(folder, ignore_errors=True)
     best, supervisor = result["best"], result["supervisor"]
     print(f"starts per second   keeper {best['keeper_per_s']} (target {TARGET_PER_S})   bare {best['bare_per_s']}")
+    print(f"every turn          keeper {result['keeper_per_s']}   bare {result['bare_per_s']}")
     print(f"a supervisor        PSS {supervisor['pss_kib']} KiB, of it private {supervisor['private_kib']} KiB")
     if not chosen.dry:
         measuring.write("keeping", result)
