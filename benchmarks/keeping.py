@@ -1,7 +1,7 @@
 """Starts of real processes per second: through a keeper, beside a bare loop, in the same run on the same machine.
 
     bare    posix_spawn and waitpid of /bin/true, one after the other: what the kernel alone takes
-    disk    the same through a keeper: claim, supervisor, log, both records, events; attempts in the folder for temporaries
+    disk    the same through a keeper: claim, supervisor, log, both records, events; attempts among temporary files
     memory  the same with attempts in memory, which leaves out what the disk takes
 
 Turns alternate and the best of each is told, since others may use the machine; the result file has every turn. On ext4
