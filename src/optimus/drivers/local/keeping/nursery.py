@@ -24,7 +24,6 @@ import sys
 from optimus.drivers.local.keeping import wire
 from optimus.drivers.local.keeping.identity import boot_id
 from optimus.drivers.local.keeping.kernel import be_called
-from optimus.drivers.local.keeping.replica import get_ready
 from optimus.drivers.local.keeping.supervisor import supervise
 
 
@@ -35,12 +34,9 @@ def serve(orders_fd: int, reports_fd: int, open_files: int) -> None:
     orders, reports = socket.socket(fileno=orders_fd), socket.socket(fileno=reports_fd)
     # The scheduler raised its own limit for its many pidfds. Replicas get what they would have had.
     resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # supervisors inherit it: a Ctrl-C is meant for the scheduler
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, the kernel would reap, and numbers could be reused
+    _take_no_signals()
     be_called(b"optimus-nursery")
     boot = boot_id()
-    get_ready()
     gc.collect()
     gc.disable()
     gc.freeze()  # a collection would touch, and so copy, every page that is shared with the supervisors
@@ -50,6 +46,23 @@ def serve(orders_fd: int, reports_fd: int, open_files: int) -> None:
         bodies = list(wire.complete(buffer))
         for first in range(0, len(bodies), wire.BATCH):
             _bear(bodies[first : first + wire.BATCH], orders, reports, boot)
+
+
+def _take_no_signals() -> None:
+    """Supervisors inherit this: a Ctrl-C in the terminal is meant for the scheduler.
+
+    Handlers that do nothing, since exec takes handlers away: a replica finds every signal as if nobody had touched it.
+    Ignored ones would stay ignored. All others become usual again here, whatever the scheduler was started with; were
+    SIGCHLD ignored, the kernel would reap, and numbers could be reused.
+    """
+    shrugged = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ}
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, _shrug if number in shrugged else signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _shrug(_number: int, _frame: object) -> None:
+    pass
 
 
 def _bear(bodies: list[bytes], orders: socket.socket, reports: socket.socket, boot: str) -> None:
@@ -67,6 +80,7 @@ def _bear(bodies: list[bytes], orders: socket.socket, reports: socket.socket, bo
     status = 1
     try:
         orders.close()
+        be_called(b"optimus-keeps")
         os.dup2(1, 2)  # /dev/null: a supervisor that kept the terminal or a pipe open would keep others waiting
         _bear_all(bodies, reports, boot)
         status = 0
@@ -84,7 +98,7 @@ def _bear_all(bodies: list[bytes], reports: socket.socket, boot: str) -> None:
             _refuse(reports, order, error)
             continue
         if not pid:
-            supervise(order, reports, boot)
+            supervise(order, reports.fileno(), boot)
         born.append((order.serial, pid))
     if born:  # none of them was reaped, so each number is still its own
         pidfds = [os.pidfd_open(pid) for _, pid in born]

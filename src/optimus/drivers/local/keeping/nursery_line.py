@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import resource
 import socket
 import subprocess
@@ -138,6 +139,7 @@ def _begun(orders: socket.socket, reports: socket.socket, open_files: int) -> su
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         cwd="/",  # no file system stays busy because of it
+        env=os.environ | {"LD_BIND_NOW": "1"},  # else every fork looks the same symbols up again
         start_new_session=True,
     )
 

@@ -4,17 +4,15 @@ Why: there is no moment in which user code runs and nobody has it on record.
 Owns: the last steps before exec, and the sentence that says which of them failed.
 Must not: leave anything of the supervisor to user code: files, signals, session.
 
-    session ─► log ─► cgroup ─► `started` ─► workdir ─► signals ─► exec
-    └────── refused: it never ran ──────┘    └── exited, with an error ──┘
+    session ─► log ─► cgroup ─► `started` ─► workdir ─► exec
+    └────── refused: it never ran ──────┘    └─ exited, error ─┘
 
 Its parent hears of it through a pipe that exec closes: one line once it is on record, then nothing, or what failed.
 """
 
 from __future__ import annotations
 
-import functools
 import os
-import signal
 
 from optimus.drivers.local.keeping import cgroups, recording, wire
 from optimus.drivers.local.keeping.identity import start_ticks
@@ -28,7 +26,7 @@ MARK = b"OPTIMUS_ATTEMPT_FOLDER="
 _NOT_FOUND, _CANNOT_RUN = 127, 126  # as shells have it
 
 
-def become(order: wire.Order, supervisor: dict[str, object], tells: int) -> NoReturn:
+def become(order: wire.Order, supervisor: recording.Fields, tells: int) -> NoReturn:
     code = _CANNOT_RUN
     try:
         code, failed = _try(order, supervisor, tells)
@@ -37,7 +35,7 @@ def become(order: wire.Order, supervisor: dict[str, object], tells: int) -> NoRe
         os._exit(code)
 
 
-def _try(order: wire.Order, supervisor: dict[str, object], tells: int) -> tuple[int, bytes]:
+def _try(order: wire.Order, supervisor: recording.Fields, tells: int) -> tuple[int, bytes]:
     """Comes back only if something failed."""
     os.setsid()
     try:
@@ -50,7 +48,6 @@ def _try(order: wire.Order, supervisor: dict[str, object], tells: int) -> tuple[
         os.chdir(order.workdir)
     except OSError as error:
         return _CANNOT_RUN, b"workdir %s: %s" % (order.workdir, wire.told(error))
-    _forget_signals()
     try:
         _execute(order)
     except FileNotFoundError:
@@ -59,13 +56,13 @@ def _try(order: wire.Order, supervisor: dict[str, object], tells: int) -> tuple[
         return _CANNOT_RUN, b"%s cannot be run: %s" % (order.argv[0], wire.told(error))
 
 
-def _put_on_record(order: wire.Order, supervisor: dict[str, object], tells: int) -> None:
+def _put_on_record(order: wire.Order, supervisor: recording.Fields, tells: int) -> None:
     log = os.open(order.folder + recording.LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     for stream in (1, 2):  # what is read, 0, is /dev/null since the nursery began
         os.dup2(log, stream)
     skipped = _enter_limits(order)
     ticks, wall_ms = start_ticks(os.getpid()), recording.now_ms()
-    own: dict[str, object] = {"pid": os.getpid(), "ticks": ticks, "wall_ms": wall_ms, "limits_skipped": skipped}
+    own: recording.Fields = {"pid": os.getpid(), "ticks": ticks, "wall_ms": wall_ms, "limits_skipped": skipped}
     if order.cgroup:
         own["cgroup"] = os.fsdecode(order.cgroup)
     recording.record_start(order.folder, own | supervisor)
@@ -73,35 +70,18 @@ def _put_on_record(order: wire.Order, supervisor: dict[str, object], tells: int)
 
 
 def _enter_limits(order: wire.Order) -> str:
+    if not order.cgroup and not order.memory_max and not order.cpu_max:
+        return ""
     asked = {b"memory.max": order.memory_max, b"cpu.max": order.cpu_max}
     limits = {name: value for name, value in asked.items() if value}
     if not order.cgroup:
-        return "no cgroup was delegated" if limits else ""
+        return "no cgroup was delegated"
     skipped = cgroups.prepare(order.cgroup, limits)
     try:
         cgroups.enter(order.cgroup)
     except OSError as error:
         return skipped or f"no cgroup: {error.strerror}"
     return skipped
-
-
-def _forget_signals() -> None:
-    """Ignored signals and masks survive exec; nobody's program expects those of a supervisor."""
-    for number in _changed_signals():
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-
-
-@functools.cache
-def _changed_signals() -> tuple[int, ...]:
-    """By Python, by the nursery, or by whoever started the scheduler."""
-    usual = (signal.SIG_DFL, None)
-    return tuple(int(number) for number in signal.valid_signals() if signal.getsignal(number) not in usual)
-
-
-def get_ready() -> None:
-    """Work that is done once in the nursery, and not again in every fork."""
-    _changed_signals()
 
 
 def _execute(order: wire.Order) -> NoReturn:

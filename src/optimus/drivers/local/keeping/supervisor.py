@@ -18,12 +18,11 @@ import contextlib
 import os
 import resource
 import signal
-import socket
 import time
 
 from optimus.drivers.local.keeping import cgroups, recording, wire
 from optimus.drivers.local.keeping.identity import start_ticks
-from optimus.drivers.local.keeping.kernel import adopt_orphans, be_called
+from optimus.drivers.local.keeping.kernel import adopt_orphans
 from optimus.drivers.local.keeping.replica import become
 from optimus.drivers.local.keeping.sweeping import sweep
 
@@ -35,11 +34,10 @@ _RETRIES_S = (0.1, 0.3, 1.0, 3.0, 10.0)
 """A full disk may have room again soon, and an exit that is not written down is a replica that is lost."""
 
 
-def supervise(order: wire.Order, reports: socket.socket, boot: str) -> NoReturn:
+def supervise(order: wire.Order, reports: int, boot: str) -> NoReturn:
     status = 1
     try:
         os.setsid()
-        be_called(b"optimus-keeps")
         if _claim(order, reports):
             _keep(order, reports, boot)
         status = 0
@@ -47,7 +45,7 @@ def supervise(order: wire.Order, reports: socket.socket, boot: str) -> NoReturn:
         os._exit(status)
 
 
-def _claim(order: wire.Order, reports: socket.socket) -> bool:
+def _claim(order: wire.Order, reports: int) -> bool:
     try:
         os.mkdir(order.folder)
     except FileExistsError:
@@ -59,16 +57,16 @@ def _claim(order: wire.Order, reports: socket.socket) -> bool:
     return False
 
 
-def _keep(order: wire.Order, reports: socket.socket, boot: str) -> None:
+def _keep(order: wire.Order, reports: int, boot: str) -> None:
     adopt_orphans()
-    me = {"boot": boot, "supervisor_pid": os.getpid(), "supervisor_ticks": start_ticks(os.getpid())}
+    me: recording.Fields = {"boot": boot, "supervisor_pid": os.getpid(), "supervisor_ticks": start_ticks(os.getpid())}
     hears, tells = os.pipe()  # both are closed on exec
     try:
         pid = os.fork()
     except OSError as error:
         why = b"no process could be started: " + wire.told(error)
         _refused(order, reports, why)
-        _record(order, {"error": why.decode(errors="replace")})
+        _record(order, {"error": why.decode(errors="replace")}, retries_s=())
         return
     if not pid:
         become(order, me, tells)
@@ -79,10 +77,10 @@ def _keep(order: wire.Order, reports: socket.socket, boot: str) -> None:
         why = on_record or b"it was killed before it was on record"
         _refused(order, reports, why)
         if not os.path.exists(order.folder + recording.STARTED):  # else a later scheduler said that it never runs
-            _record(order, {"error": why.decode(errors="replace")})
+            _record(order, {"error": why.decode(errors="replace")}, retries_s=())
         return
     _say(reports, wire.report(wire.STARTED, order.serial, b"%d" % pid, *on_record.split(b" ", 2)))
-    reports.close()
+    os.close(reports)
     status, usage = _outlast(pid)
     code = os.waitstatus_to_exitcode(status)
     _record(
@@ -118,10 +116,12 @@ def _outlast(pid: int) -> tuple[int, resource.struct_rusage]:
     return status, usage
 
 
-def _record(order: wire.Order, fields: dict[str, object]) -> None:
-    for pause in (*_RETRIES_S, None):
+def _record(order: wire.Order, fields: recording.Fields, retries_s: tuple[float, ...] = _RETRIES_S) -> None:
+    for pause in (*retries_s, None):
         try:
             recording.record_exit(order.folder, fields)
+        except FileNotFoundError:  # somebody removed the folder, so nobody wants to know
+            return
         except OSError:
             if pause is not None:
                 time.sleep(pause)
@@ -129,13 +129,13 @@ def _record(order: wire.Order, fields: dict[str, object]) -> None:
             return
 
 
-def _refused(order: wire.Order, reports: socket.socket, why: bytes, *, claimed_before: bool = False) -> None:
+def _refused(order: wire.Order, reports: int, why: bytes, *, claimed_before: bool = False) -> None:
     _say(reports, wire.report(wire.REFUSED, order.serial, why, b"1" if claimed_before else b""))
 
 
-def _say(reports: socket.socket, message: bytes) -> None:
+def _say(reports: int, message: bytes) -> None:
     with contextlib.suppress(OSError):  # no scheduler listens; the next one will read the files
-        reports.send(message)
+        os.write(reports, message)
 
 
 def _all_of(fd: int) -> bytes:
