@@ -41,7 +41,7 @@ _KINDS = {
 def explain(error: ValidationError, root: type[Spec], above: Loc = ()) -> Iterator[Finding]:
     """Every error of pydantic as a finding; `above` is the path to the value that was validated."""
     for detail in error.errors(include_url=False):
-        loc = tuple(detail["loc"])
+        loc = tuple(part for part in detail["loc"] if part != "[key]")
         kind = detail["type"]
         context = detail.get("ctx", {})
         if kind == "optimus":

@@ -42,7 +42,11 @@ def template_of(spec: JobSpec, said: Said) -> Template | None:
     container = first_container(spec)
     written = container or ContainerSpec()
     command = said.once("command", (("spec", "command"), spec.command), _command(written))
-    env = said.once("env", (("spec", "env"), spec.env), ((*FIRST, "env"), _environment(written, said)))
+    env = said.once(
+        "env",
+        (("spec", "env"), None if spec.env is None else tuple(sorted(spec.env.items()))),
+        ((*FIRST, "env"), _environment(written, said)),
+    )
     workdir = said.once("workdir", (("spec", "workdir"), spec.workdir), ((*FIRST, "workingDir"), written.working_dir))
     if command is None:
         _say_what_is_missing(container, said)

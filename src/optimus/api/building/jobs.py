@@ -106,7 +106,11 @@ def _tolerations(spec: JobSpec, said: Said) -> tuple[Toleration, ...]:
         (("spec", "tolerations"), spec.tolerations),
         ((*POD, "tolerations"), pod.tolerations if pod is not None else None),
     )
-    return tuple(toleration.to_toleration() for toleration in tolerations or ())
+    found = tuple(toleration.to_toleration() for toleration in tolerations or ())
+    for i, toleration in enumerate(found):
+        if toleration.value and not toleration.key:
+            said.report.add((*said.places["tolerations"], i), "a value needs a key", "leave value out to tolerate all")
+    return found
 
 
 def _role(spec: JobSpec, said: Said) -> Role:
@@ -127,7 +131,7 @@ def _bounds(spec: JobSpec, said: Said) -> Bounds:
     except ValidationError as error:
         for finding in explain(error, SizesSpec):
             hint = finding.hint.replace("min: ", "minReplicas: ")
-            said.report.add((*_LONG, _home_of(written)), finding.message, hint)
+            said.report.add((*_LONG, _home_of(finding.message)), finding.message, hint)
         return 1, 1, ()
     if wrong:
         said.report.add((*_LONG, "desiredReplicas"), wrong)
@@ -139,9 +143,9 @@ def _counts(long: ReplicaSpec) -> bool:
     return any(name in long.model_fields_set for name in ("min_replicas", "max_replicas", "desired_replicas", "sizes"))
 
 
-def _home_of(long: ReplicaSpec) -> str:
+def _home_of(message: str) -> str:
     """The field that an error about the counts is shown at."""
-    return "minReplicas" if long.min_replicas is not None else "sizes"
+    return "minReplicas" if message.startswith("the minimum") else "sizes"
 
 
 def _request(spec: JobSpec, said: Said) -> Request:

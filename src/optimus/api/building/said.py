@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from optimus.api.building.report import Report
 from optimus.api.locating import field_of_role, plain_key, split_path
-from optimus.api.marks import Loc, dotted
+from optimus.api.marks import Loc, dotted, look_up
+from optimus.api.specs.fields import shown
 
 Value = TypeVar("Value")
 _COUNTS = {"min": "minReplicas", "max": "maxReplicas"}
@@ -44,9 +45,10 @@ class Said:
             self.places[word] = loc
             return again
         if not agree:
-            self.report.add(
-                loc, f"disagrees with {dotted(self.places[word])}", "make them equal, or keep one of the two"
-            )
+            here, there = (look_up(self.report.root, place) for place in (loc, self.places[word]))
+            other_words = "says otherwise" if isinstance(there, dict) else f"is {shown(there)}"
+            message = f"is {shown(here)}, but {dotted(self.places[word])} {other_words}"
+            self.report.add(loc, message, "make them equal, or keep one of the two")
         return value
 
     def duration(

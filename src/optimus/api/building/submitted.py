@@ -35,6 +35,8 @@ def check_job(document: MarkedMap, report: Report, now_ms: int) -> Job | None:
         found = [finding for finding in explain(error, JobDocument) if finding.loc != ("apiVersion",)]
     known = {finding.loc for finding in report.findings}
     report.findings.extend(finding for finding in found if finding.loc not in known)
+    if not isinstance(document.get("spec"), MarkedMap):
+        return None
     try:
         rest = JobDocument.model_validate(_without(document, found))
     except ValidationError:

@@ -15,8 +15,7 @@ import signal
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import PlainValidator, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BeforeValidator, PlainValidator, WithJsonSchema
 
 from optimus.api.scalars import as_written
 from optimus.api.specs.fields import complain, nearest, shown
@@ -37,7 +36,8 @@ def _label(value: Any) -> str:
         close = re.sub(r"[^a-z0-9-]+", "-", value.lower())[:63].strip("-")
         advice = "small letters, digits and '-', at most 63, with a letter or digit at both ends"
         raise complain(
-            f"is not a DNS label: {shown(value) or 'empty'}", f"{advice}; such as {close}" if close else advice
+            f"is not a DNS label: {shown(value) or 'empty'}",
+            f"{advice}; such as {close}" if 0 < len(close) < 40 else advice,
         )
     return value
 
@@ -57,34 +57,24 @@ def read_word(value: Any) -> str:
     return value
 
 
-def _inside(where: str, error: PydanticCustomError) -> PydanticCustomError:
-    context = error.context or {}
-    return complain(f"{where} {context.get('message')}", str(context.get("hint", "")))
+def _list_of_words(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return value
+    raise complain(f"must be a list of words, not {shown(value)}", "write [python, train.py]")
 
 
-def _read_words(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple):
-        raise complain(f"must be a list of words, not {shown(value)}", "write [python, train.py]")
-    words = []
-    for position, word in enumerate(value):
-        try:
-            words.append(read_word(word))
-        except PydanticCustomError as error:
-            raise _inside(f"word {position + 1}", error) from None
-    return tuple(words)
-
-
-def _read_command(value: Any) -> tuple[str, ...]:
+def _split_words(value: Any) -> Any:
     """A list of words, or one text that is split as a shell would split it."""
-    if isinstance(value, str):
-        text = read_word(value)
-        try:
-            words = tuple(shlex.split(text))
-        except ValueError as error:
-            message = f"cannot be split into words: {str(error).lower()}"
-            raise complain(message, "close the quote, or write a list of words") from None
-    else:
-        words = _read_words(value)
+    if not isinstance(value, str):
+        return _list_of_words(value)
+    try:
+        return shlex.split(value)
+    except ValueError as error:
+        message = f"cannot be split into words: {str(error).lower()}"
+        raise complain(message, "close the quote, or write a list of words") from None
+
+
+def _with_program(words: tuple[str, ...]) -> tuple[str, ...]:
     if not words or not words[0]:
         raise complain("names no program", "write [python, train.py] or python train.py")
     return words
@@ -99,17 +89,10 @@ def shell_word(written: Any) -> str:
     return next((word for word in words if _SHELL_WORDS.fullmatch(word)), "")
 
 
-def _read_environment(value: Any) -> tuple[tuple[str, str], ...]:
-    """`{A: b}`, sorted by name."""
-    if not isinstance(value, dict):
-        raise complain(f"must be a mapping of names to text, not {shown(value)}", "write {NAME: text}")
-    found = []
-    for name, text in value.items():
-        try:
-            found.append((_variable(name), read_word(text)))
-        except PydanticCustomError as error:
-            raise _inside(f"{shown(name)}:", error) from None
-    return tuple(sorted(found))
+def _named_values(value: Any) -> Any:
+    if isinstance(value, dict):
+        return value
+    raise complain(f"must be a mapping of names to text, not {shown(value)}", "write {NAME: text}")
 
 
 def _variable(value: Any) -> str:
@@ -167,18 +150,13 @@ def _from_one_to(most: int) -> PlainValidator:
 
 _TEXT = WithJsonSchema({"type": "string"})
 _POSITIVE = WithJsonSchema({"type": "integer", "minimum": 1})
-_LIST = WithJsonSchema({"type": "array", "items": {"type": "string"}})
 
 DnsLabel = Annotated[str, PlainValidator(_label), _TEXT]
 Word = Annotated[str, PlainValidator(read_word), _TEXT]
-Words = Annotated[tuple[str, ...], PlainValidator(_read_words), _LIST]
-Command = Annotated[tuple[str, ...], PlainValidator(_read_command), WithJsonSchema({})]
-Environment = Annotated[
-    tuple[tuple[str, str], ...],
-    PlainValidator(_read_environment),
-    WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}}),
-]
 Variable = Annotated[str, PlainValidator(_variable), _TEXT]
+Words = Annotated[tuple[Word, ...], BeforeValidator(_list_of_words)]
+Command = Annotated[tuple[Word, ...], BeforeValidator(_split_words), AfterValidator(_with_program)]
+Environment = Annotated[dict[Variable, Word], BeforeValidator(_named_values)]
 SignalName = Annotated[str, PlainValidator(_signal), _TEXT]
 Seconds = Annotated[int, _whole_seconds(1), _POSITIVE]
 """Whole seconds, more than none, counted in milliseconds."""

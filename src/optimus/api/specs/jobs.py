@@ -116,8 +116,9 @@ class ReplicaSpec(RequestFields):
 
     def unreachable_wish(self) -> str:
         """What is wrong with the wish; empty if nothing is."""
-        least, most, _ = self.allowed().bounds()
-        most = most if self.max_replicas is None else self.max_replicas
+        allowed = self.allowed()
+        least, most, _ = allowed.bounds()
+        most = most if allowed.max is None else allowed.max
         wish = self.desired_replicas
         if wish is None or least <= wish <= most:
             return ""
