@@ -39,13 +39,16 @@ def test_every_part_runs_exactly_once_however_often_the_scheduler_dies(tmp_path:
 def test_what_runs_outlives_its_scheduler_and_is_known_again(tmp_path: Path) -> None:
     machine = Up(tmp_path / "store")
     try:
-        machine.cli("run", "-d", "--name", "long", "--", "bash", "-c", "sleep 3; echo through; exit 0")
+        flag = tmp_path / "go"
+        command = f"while [ ! -e {flag} ]; do sleep 0.1; done; echo through"
+        machine.cli("run", "-d", "--name", "long", "--", "bash", "-c", command)
         machine.reaches("long", "Running")
         started = machine.job("long")["replicas"][0]
         assert "1 replicas go on running" in machine.stop()
         time.sleep(0.5)
         machine.start()
         assert machine.job("long")["replicas"][0] == started, "the very same process"
+        flag.touch()
         machine.reaches("long", "Succeeded")
         assert machine.cli("logs", "long").stdout == "through\n"
     finally:

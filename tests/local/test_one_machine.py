@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def test_who_is_inside_its_guarantee_gets_its_gpus_back_and_nobody_loses_its_wor
     script.write_text(TRAIN)
     assert up.cli("submit", "-", stdin=QUEUES).returncode == 0
     train = ["--name", "low", "--queue", "speech", "--replicas", "8", "--checkpoint", "20", "--retries", "2"]
-    assert up.cli("run", "-d", *train, "--", "python3", str(script)).returncode == 0
+    assert up.cli("run", "-d", *train, "--", sys.executable, str(script)).returncode == 0
     until(lambda: up.job("low")["runningReplicas"] == 8, "low runs on all 8 GPUs")
     until(lambda: any((up.folder / "checkpoints").rglob("*")), "it has saved something")
     assert up.cli("run", "-d", "--name", "high", "--queue", "vision", "--gpus", "4", "--", "sleep", "1").returncode == 0
@@ -94,10 +95,10 @@ def test_suspended_it_leaves_and_resumed_it_comes_again(up: Up) -> None:
 
 
 def test_elastic_work_grows_into_idle_gpus_and_is_scaled(up: Up) -> None:
-    up.cli("run", "-d", "--name", "elastic", "--replicas", "1-6", "--checkpoint", "1", "--", "sleep", "600")
-    until(lambda: up.job("elastic")["runningReplicas"] == 6, "it has grown to six")
+    up.cli("run", "-d", "--name", "elastic", "--replicas", "1-4", "--checkpoint", "1", "--", "sleep", "600")
+    until(lambda: up.job("elastic")["runningReplicas"] == 4, "it has grown to four")
     assert "at most 2" in up.cli("scale", "elastic", "--replicas", "2").stdout
-    until(lambda: len(up.job("elastic")["replicas"]) == 2, "four have left")
+    until(lambda: len(up.job("elastic")["replicas"]) == 2, "two have left")
     up.cli("cancel", "elastic")
     up.reaches("elastic", "Cancelled")
 
@@ -159,7 +160,7 @@ def test_a_stranger_is_not_served(up: Up) -> None:
         (["describe", "job", "a/b/c"], 2, "is no name of a job"),
         (["get", "things"], 2, "things cannot be listed"),
         (["get", "queues", "nobody"], 2, "there is no queue nobody"),
-        (["scale", "nobody", "--replicas", "0"], 2, "0"),
+        (["scale", "nobody", "--replicas", "0"], 2, "--replicas"),
         (["submit", "no-such-file.yaml"], 1, "cannot be read"),
         (["get", "jobs", "--address", "http://127.0.0.1:1"], 1, "nobody answers at http://127.0.0.1:1"),
         (["get", "jobs", "--address", "ftp://x"], 1, "is no address"),
