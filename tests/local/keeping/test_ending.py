@@ -16,7 +16,8 @@ from tests.local.keeping.keeping_house import alive, house, number_in, played, r
 
 def test_a_signal_reaches_the_whole_group_or_only_the_first(tmp_path: Path) -> None:
     told = f"trap 'echo told >> {tmp_path}/$1; exit 3' TERM; echo $$ > {tmp_path}/$1.pid; while :; do sleep 0.05; done"
-    both = f"sh -c '{told.replace(chr(39), chr(34))}' x child & set -- first; {told}"
+    patient = told.replace("exit 3", "sleep 1; exit 3")  # whoever goes first takes the others along, told or not
+    both = f"sh -c '{told.replace(chr(39), chr(34))}' x child & set -- first; {patient}"
 
     async def story() -> None:
         # Where only the first is told, its child is killed when the first is gone, and never told.
