@@ -13,12 +13,15 @@ CODE    = $(wildcard src tests benchmarks examples hack)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check format bench soak lock setup clean
+.PHONY: help run story test check format bench soak lock setup clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(READY)  ## a small story in the terminal: watch the scheduler decide
+run: $(READY)  ## a scheduler on this machine, with a demo cluster and jobs that compete; Ctrl-C ends it
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/optimus up --demo $(ARGS)
+
+story: $(READY)  ## a small story in the terminal: watch the scheduler decide
 	@$(BIN)/optimus story
 
 test: $(READY)  ## all tests (ARGS='-k gang' narrows, WORKERS=0 runs them in one process)

@@ -25,7 +25,12 @@ StoreFolder = Annotated[
 ]
 Host = Annotated[str, typer.Option(metavar="ADDRESS", help="To listen on; beyond this machine a token is needed.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes any that is free.")]
+Demo = Annotated[bool, typer.Option("--demo", help="A cluster of 16 virtual GPUs, two teams, and jobs that compete.")]
 Under = Annotated[str, typer.Option("--policy", metavar="NAME|FILE.py:NAME", help="Decide under this policy.")]
+
+
+TRY = ("optimus run --gpus 1 -- python3 -c 'print(1)'", "optimus get jobs", "optimus get queues")
+TRY_DEMO = ("optimus get jobs", "optimus logs -f train", "optimus run --queue vision --gpus 4 -- sleep 20")
 
 
 def up(
@@ -36,6 +41,7 @@ def up(
     host: Host = "127.0.0.1",
     port: Port = DEFAULT_PORT,
     policy: Under = "default",
+    demo: Demo = False,
 ) -> None:
     """Schedule real work on this machine: scheduler and HTTP API, until Ctrl-C.
 
@@ -50,17 +56,18 @@ def up(
         raise typer.BadParameter(
             "nodes come from the file or from --nodes and --gpus, not from both", param_hint="--cluster"
         )
+    if demo and (cluster is not None or nodes or gpus):
+        raise typer.BadParameter("the demo has a cluster of its own", param_hint="--demo")
     folder = (store or store_folder()).absolute()
-    found = _from_file(cluster) if cluster is not None else machine_or_virtual(nodes, gpus)
+    found = _demo() if demo else _from_file(cluster) if cluster is not None else machine_or_virtual(nodes, gpus)
 
     def ready(address: str, token: str) -> None:
         told.print(f"optimus is up at {address}: {found.told}", style="bold")
         told.print(f"store {folder}, policy {policy}", style="dim")
         if token:
             told.print(f"token for others than this machine: {folder / 'token'}")
-        told.print("try:  optimus run --gpus 1 -- python -c 'print(1)'")
-        told.print("      optimus get jobs")
-        told.print("      optimus get queues")
+        for number, command in enumerate(TRY_DEMO if demo else TRY):
+            told.print(f"{'try:' if not number else '':5} {command}", markup=False)
 
     try:
         left = run(found, folder, host=host, port=port, policy=policy, ready=ready)
@@ -69,6 +76,19 @@ def up(
         raise typer.Exit(1) from None
     if left:
         told.print(f"{left} replicas go on running; `optimus up` on the same store takes them over again.")
+
+
+def _demo() -> Cluster:
+    from msgspec import structs
+
+    folder = Path(__file__).parent / "demo"
+    opening = (folder / "jobs.yaml").read_text(encoding="utf-8")
+    return structs.replace(
+        _from_file(folder / "cluster.yaml"),
+        told="16 virtual GPUs on 4 nodes, teams vision and speech",
+        opening=opening,
+        where=str(folder),
+    )
 
 
 def _from_file(path: Path) -> Cluster:

@@ -51,6 +51,10 @@ class Cluster(Struct, frozen=True, kw_only=True):
     settings: Settings = Settings()
     told: str = ""
     """For people: what it is."""
+    opening: str = ""
+    """Documents that are submitted where nothing has been yet."""
+    where: str = ""
+    """The folder of those jobs."""
 
 
 def machine_or_virtual(nodes: int, gpus: int) -> Cluster:
@@ -95,6 +99,8 @@ async def _run(
         loop.add_signal_handler(number, stop.set)
     running = Running(store, Engine(policy=policy, settings=cluster.settings), cluster.nodes)
     await running.open(cluster.queues, cluster.pools)
+    if cluster.opening and not running.body.jobs:
+        running.desk.submit(cluster.opening, "the opening", cluster.where)
     address_file(store.folder).write_text(address + "\n", encoding="utf-8")
     serving = asyncio.create_task(_serve(listening, store.folder, token))
     turning = asyncio.create_task(running.run(stop))
