@@ -47,8 +47,8 @@ class Job:
         )
         return Attempt(process)
 
-    def run(self, *arguments: object, **variables: str) -> Ended:
-        return self.start(*arguments, **variables).end()
+    def run(self, *arguments: object, rank: int = 0, **variables: str) -> Ended:
+        return self.start(*arguments, rank=rank, **variables).end()
 
     def status(self, rank: int = 0) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.home / f"status-{rank}.json").read_text(encoding="utf-8"))

@@ -80,6 +80,28 @@ TWICE_IS_MEANT = """import optimus
 """
 
 
+ASKED_AGAIN_DURING_THE_SAVE = """
+    import os, signal, optimus
+    from optimus.inside import asking
+    asking.ONE_REQUEST_SECONDS = 0.0
+
+    def save(path):
+        os.kill(os.getpid(), signal.SIGTERM)
+        path.write_text("all of it")
+
+    for step in optimus.steps(6, save=save, load=print):
+        os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+def test_a_second_request_waits_for_a_save_that_has_begun(tmp_path: Path) -> None:
+    job = Job(tmp_path, ASKED_AGAIN_DURING_THE_SAVE)
+    ended = job.run()
+    assert ended.code == LEFT_ON_REQUEST, ended.err
+    assert (job.checkpoints / "steps" / "00000001-step-1" / "saved").read_text() == "all of it"
+    assert (job.status()["phase"], job.status()["checkpoint"]["step"]) == ("left", 1)
+
+
 def test_the_same_request_twice_is_one_request(tmp_path: Path) -> None:
     attempt = Job(tmp_path, WAITS_IN_EACH_STEP.replace("import optimus", LONG_ECHO)).start()
     attempt.line()
@@ -109,12 +131,15 @@ def test_whoever_had_a_handler_gets_the_signal_after_the_save_and_the_handler_ba
         heard.append(sorted(path.name for path in (tmp_path / "steps").iterdir()))
         raise SystemExit(0)  # what the process ends with is not said here
 
+    def train() -> None:
+        for _ in optimus.steps(3, folder=tmp_path):
+            assert signal.getsignal(signal.SIGTERM) != mine
+            os.kill(os.getpid(), signal.SIGTERM)
+
     before = signal.signal(signal.SIGTERM, mine)
     try:
         with pytest.raises(optimus.AskedToLeave) as left:
-            for _ in optimus.steps(3, folder=tmp_path):
-                assert signal.getsignal(signal.SIGTERM) != mine
-                os.kill(os.getpid(), signal.SIGTERM)
+            train()
         assert left.value.code == LEFT_ON_REQUEST
         assert heard == [["00000001-step-1"]]
         assert signal.getsignal(signal.SIGTERM) == mine
@@ -143,8 +168,7 @@ def test_outside_of_the_main_thread_it_says_once_that_it_hears_nothing(tmp_path:
 
     def train() -> None:
         with pytest.warns(optimus.CheckpointWarning, match="not in the main thread") as warned:
-            seen.extend(optimus.steps(3, folder=tmp_path, name="first"))
-            seen.extend(optimus.steps(3, folder=tmp_path, name="second"))
+            seen.extend([step for name in ("first", "second") for step in optimus.steps(3, folder=tmp_path, name=name)])
         said.extend(str(warning.message) for warning in warned)
 
     before = signal.getsignal(signal.SIGTERM)
@@ -215,8 +239,12 @@ def test_what_saves_on_request_is_called_in_the_middle_of_things(tmp_path: Path)
 def test_inside_steps_it_is_called_between_two_of_them(tmp_path: Path) -> None:
     called: list[str] = []
     optimus.save_on_request(lambda: called.append("saved"))
-    with pytest.raises(optimus.AskedToLeave):
+
+    def train() -> None:
         for step in optimus.steps(3, folder=tmp_path):
             os.kill(os.getpid(), signal.SIGTERM)
             called.append(f"step {step}")
+
+    with pytest.raises(optimus.AskedToLeave):
+        train()
     assert called == ["step 0", "saved"]

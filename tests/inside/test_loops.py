@@ -93,9 +93,12 @@ def test_loops_inside_each_other_resume_together(tmp_path: Path, stop_after: int
 
 
 def test_the_state_belongs_to_the_outermost_loop(tmp_path: Path) -> None:
-    with pytest.raises(optimus.CheckpointError, match="give state=, save= and load= to the outermost one"):
+    def train() -> None:
         for _ in optimus.steps(2, folder=tmp_path):
             list(optimus.steps(2, name="inner", state={}))
+
+    with pytest.raises(optimus.CheckpointError, match="give state=, save= and load= to the outermost one"):
+        train()
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ class StandInModel:
         self.weights.update(state)
 
 
-def trained(folder: Path, state: Any, train: Any = lambda step: None, **options: Any) -> list[int]:
+def trained(folder: Path, state: Any, train: Any = lambda _: None, **options: Any) -> list[int]:
     """One attempt of two steps more than before; which steps it did."""
     FINISHED.clear()
     done = []
@@ -40,7 +40,7 @@ def trained(folder: Path, state: Any, train: Any = lambda step: None, **options:
 
 def test_a_model_comes_back_by_its_state_dict(tmp_path: Path) -> None:
     model = StandInModel({"w": 0.0})
-    trained(tmp_path, model, lambda step: model.weights.update(w=model.weights["w"] + 1))
+    trained(tmp_path, model, lambda _: model.weights.update(w=model.weights["w"] + 1))
     again = StandInModel({"w": 0.0})
     assert trained(tmp_path, again) == [] and again.weights == {"w": 2.0}
 
@@ -67,7 +67,7 @@ def test_several_go_into_one_dict_and_stay_the_objects_they_are(tmp_path: Path) 
 
 def test_a_key_removed_in_training_stays_removed_and_a_key_new_in_the_script_stays(tmp_path: Path) -> None:
     state = {"warm": 1, "sum": 0}
-    trained(tmp_path, state, lambda step: state.pop("warm", None))
+    trained(tmp_path, state, lambda _: state.pop("warm", None))
     again = {"warm": 1, "sum": 5, "new": 7}
     trained(tmp_path, again)
     assert again == {"sum": 0, "new": 7}
@@ -101,7 +101,7 @@ def test_a_state_that_cannot_be_saved_is_named_before_the_first_step(tmp_path: P
 def test_one_that_becomes_so_later_does_not_stop_training(tmp_path: Path) -> None:
     state: dict[str, Any] = {"sum": 0}
     with pytest.warns(optimus.CheckpointWarning, match=r"state\['late'\] cannot be saved.*training goes on"):
-        assert trained(tmp_path, state, lambda step: state.update(late=threading.Lock())) == [0, 1]
+        assert trained(tmp_path, state, lambda _: state.update(late=threading.Lock())) == [0, 1]
 
 
 def test_an_object_that_could_not_be_restored_in_place_is_refused() -> None:
