@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,6 +54,8 @@ def test_two_loops_of_one_script_need_two_names(tmp_path: Path) -> None:
     with pytest.raises(optimus.CheckpointError, match="own name="):
         list(optimus.steps(3, folder=tmp_path))
     assert list(optimus.steps(2, folder=tmp_path, name="tuning")) == [0, 1]
+    shutil.rmtree(tmp_path / "steps")
+    assert list(optimus.steps(2, folder=tmp_path)) == [0, 1], "as the error says"
 
 
 @pytest.mark.parametrize("stop_after", range(1, 22))

@@ -92,6 +92,23 @@ def test_large_things_are_written_by_the_script_as_a_file_or_a_folder(tmp_path: 
     assert weights == [30]
 
 
+def test_a_file_of_the_script_that_was_cut_off_is_not_even_shown_to_it(tmp_path: Path) -> None:
+    loaded: list[str] = []
+
+    def save(path: Path) -> None:
+        path.write_text("weights")
+
+    def load(path: Path) -> None:
+        loaded.append(path.read_text())
+
+    trained(tmp_path, None, save=save, load=load, every=1)
+    newest = max((tmp_path / "steps").iterdir())
+    (newest / "saved").write_text("wei")
+    with pytest.warns(optimus.CheckpointWarning, match="saved has 3 bytes instead of 7"):
+        assert trained(tmp_path, None, save=save, load=load) == [1]
+    assert loaded == ["weights"]
+
+
 def test_a_state_that_cannot_be_saved_is_named_before_the_first_step(tmp_path: Path) -> None:
     state = {"sum": 0, "lock": threading.Lock()}
     with pytest.raises(optimus.CheckpointError, match=r"state\['lock'\] cannot be saved: .* Leave it out of state"):

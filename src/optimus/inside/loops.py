@@ -255,7 +255,7 @@ class Run:
 
     def _begin_outermost(self) -> None:
         loop, work = self.loop, self.work
-        if work.checkpoints is not None and work.checkpoints.folder in FINISHED:
+        if work.checkpoints is not None and work.checkpoints.folder in FINISHED and work.checkpoints.newest_first():
             raise CheckpointError(
                 f"the loop {loop.name!r} has already run to its end in this process, and would resume there. Give each "
                 f"loop of a script its own name=, or remove {work.checkpoints.folder} to start again."
