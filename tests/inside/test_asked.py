@@ -40,6 +40,7 @@ def test_it_leaves_after_the_step_it_is_in_and_resumes_with_the_next(tmp_path: P
     assert (ended.code, ended.lines) == (LEFT_ON_REQUEST, ["done 1"]), ended.err
     status = job.status()
     assert (status["phase"], status["step"], status["checkpoint"]["step"]) == ("left", 2, 2)
+    assert status["last_checkpoint_ms"] == status["checkpoint"]["at_ms"]
 
     second = job.start()
     assert second.line() == "step 2"

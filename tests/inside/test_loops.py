@@ -163,6 +163,7 @@ def test_ranks_leave_after_the_same_step_and_only_the_first_saves(tmp_path: Path
     assert [first.end().code, second.end().code] == [LEFT_ON_REQUEST, LEFT_ON_REQUEST]
     assert [name for name in job.saved() if not name.startswith(".")] == ["00000001-step-3"]
     assert (job.status(0)["step"], job.status(1)["step"]) == (3, 3)
+    assert job.status(0)["last_checkpoint_ms"] > 0 and job.status(1)["last_checkpoint_ms"] is None
 
 
 def test_replicas_that_work_alone_save_each_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

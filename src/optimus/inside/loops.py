@@ -269,7 +269,8 @@ class Run:
             first, *inside = checkpoint.about["loops"]
             self.position, self.inner_ended, self.resumed_inside = first["step"], first["inner_ended"], inside
             work.saved_after = 0
-            STATUS.saved(checkpoint)
+            if work.saves:  # one rank speaks of checkpoints, and it is the one that knows the newest
+                STATUS.saved(checkpoint)
         self.pace.start()
         if work.checkpoints is not None or REQUEST.savers or contract.text(contract.STATUS_FILE):
             self.listens = REQUEST.listen()
