@@ -6,7 +6,7 @@ with a loop of its own may instead name what saves its work (`savers`): that is 
 Traps it knows:
 - the same request often arrives twice (to the process and to its group): within two seconds that is one request;
 - a later second one means "now": the process ends without finishing its step, yet never in the middle of a save;
-- a forked child inherits the handler: there it steps aside, or `Process.terminate()` would never end a data loader;
+- a forked child would inherit the handler: it is given back there, or `Process.terminate()` never ends a data loader;
 - whoever had a handler before gets the signal too, after the work is saved, and gets its handler back.
 """
 
@@ -49,7 +49,6 @@ class Request:
         self._listeners = 0
         self._signal: signal.Signals | None = None
         self._previous: Any = None
-        self._pid = 0
         self._told_about_threads = False
 
     @property
@@ -70,7 +69,6 @@ class Request:
             return False
         if not self._listeners:
             self._signal = named_signal()
-            self._pid = os.getpid()
             self._previous = signal.signal(self._signal, self._received)
         self._listeners += 1
         return True
@@ -82,17 +80,20 @@ class Request:
         if signal.getsignal(self._signal) == self._received:  # else somebody has taken it since: theirs stays
             signal.signal(self._signal, signal.SIG_DFL if self._previous is None else self._previous)
 
+    def step_aside(self) -> None:
+        """In a forked child."""
+        if self._listeners:
+            self._listeners = 1
+            self.stop_listening()
+            self.asked = False
+
     def call_previous(self) -> None:
         """The handler that was there before; it may clean up, what the process ends with is not its to say."""
         if self._signal is not None and callable(self._previous):
             with contextlib.suppress(SystemExit):
                 self._previous(self._signal, None)
 
-    def _received(self, number: int, _frame: FrameType | None) -> None:
-        if os.getpid() != self._pid:
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-            return
+    def _received(self, _number: int, _frame: FrameType | None) -> None:
         now = time.monotonic()
         if not self.asked:
             self.asked, self.asked_at = True, now
@@ -118,3 +119,4 @@ def named_signal() -> signal.Signals:
 
 REQUEST = Request()
 """One process, one request."""
+os.register_at_fork(after_in_child=REQUEST.step_aside)

@@ -255,7 +255,7 @@ class Run:
 
     def _begin_outermost(self) -> None:
         loop, work = self.loop, self.work
-        if work.checkpoints is not None and work.checkpoints.folder in FINISHED:
+        if work.checkpoints is not None and work.checkpoints.folder in FINISHED and work.checkpoints.newest_first():
             raise CheckpointError(
                 f"the loop {loop.name!r} has already run to its end in this process, and would resume there. Give each "
                 f"loop of a script its own name=, or remove {work.checkpoints.folder} to start again."
@@ -269,7 +269,8 @@ class Run:
             first, *inside = checkpoint.about["loops"]
             self.position, self.inner_ended, self.resumed_inside = first["step"], first["inner_ended"], inside
             work.saved_after = 0
-            STATUS.saved(checkpoint)
+            if work.saves:  # one rank speaks of checkpoints, and it is the one that knows the newest
+                STATUS.saved(checkpoint)
         self.pace.start()
         if work.checkpoints is not None or REQUEST.savers or contract.text(contract.STATUS_FILE):
             self.listens = REQUEST.listen()

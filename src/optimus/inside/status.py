@@ -104,6 +104,7 @@ class Status:
             "steps_per_second": None if self.rate is None else float(f"{self.rate:.4g}"),
             "epoch": plain(self.epoch),
             "metrics": {name: plain(value) for name, value in self.metrics.items()},
+            "last_checkpoint_ms": self.checkpoint and self.checkpoint["at_ms"],
             "checkpoint": self.checkpoint,
             "problem": self.problem and self.problem[:500],
             "updated_ms": time.time_ns() // 1_000_000,
