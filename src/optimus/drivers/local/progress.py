@@ -27,7 +27,7 @@ class Progress:
         alive = set()
         for workload, replicas in self._body.replicas.items():
             for start, replica in replicas.items():
-                if replica.live:
+                if replica.live and not replica.ordinal:  # the first speaks for all of them
                     alive.add(start)
                     self._look_at(workload, start)
         self._seen = {start: at for start, at in self._seen.items() if start in alive}
@@ -46,6 +46,6 @@ class Progress:
             return
         self._body.progress[workload] = told
         self._body.changed.add("/".join(workload.split("/")[:2]))
-        saved = told.get("lastCheckpointMs", told.get("last_checkpoint_ms"))
+        saved = told.get("last_checkpoint_ms")
         if isinstance(saved, int):
             self._body.learned(Checkpointed(workload, saved))
