@@ -4,7 +4,8 @@ Why: newcomers overtake those that wait wherever the policy lets them; a future 
 Owns: the past of a journal as far as a forecast may use it, and drawing newcomers from it.
 Must not: look beyond the moment that is forecast from.
 
-Newcomers come as often as in the window before the moment (a Poisson process), each a copy of one that came then.
+Newcomers come as often as in the window before the moment, at the same times of the day, each a copy of one that came
+then. Nights stay quiet and bursts stay bursts: large gangs start in quiet hours, and an even stream has none.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ WINDOW_MS = DAY_MS
 """A day and not an hour: nights are quiet, and a forecast may reach into tomorrow."""
 LEAST_WINDOW_MS = 6 * 3_600_000
 """Less says nothing about how many come: a morning begins with a crowd."""
+OFF_MS = 15 * 60_000
+"""Nobody comes to the minute."""
 _NEWCOMERS = 0x6E657763
 """Keeps their lots apart from those of run times."""
 
@@ -87,10 +90,13 @@ def newcomers(past: Past, now_ms: int, until_ms: int, seed: int, sample: int) ->
     if not past.arrived:
         return []
     lot = np.random.default_rng((seed, sample, _NEWCOMERS))
-    count = int(lot.poisson(len(past.arrived) / past.window_ms * (until_ms - now_ms)))
-    times = np.sort(lot.integers(now_ms + 1, until_ms + 1, count)).tolist()
-    chosen = lot.integers(0, len(past.arrived), count).tolist()
+    come: list[tuple[int, int]] = []
+    for window in range(-(-(until_ms - now_ms) // past.window_ms)):
+        for which in lot.integers(0, len(past.arrived), lot.poisson(len(past.arrived))).tolist():
+            at = past.arrived[which].submitted_ms + (window + 1) * past.window_ms + int(lot.integers(-OFF_MS, OFF_MS))
+            if now_ms < at <= until_ms:
+                come.append((at, which))
     return [
         (at, structs.replace(past.arrived[which], id=f"newcomer/{number}", submitted_ms=at))
-        for number, (at, which) in enumerate(zip(times, chosen, strict=True))
+        for number, (at, which) in enumerate(sorted(come))
     ]
