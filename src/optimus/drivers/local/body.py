@@ -72,6 +72,11 @@ class Body:
         """Why nothing can be written down now; empty if it can."""
         self.version = 0
         """Counts turns in which something changed."""
+        self._parts: dict[str, list[str]] = {}
+        """By job: the names of its workloads."""
+        self._open_parts: dict[str, int] = {}
+        """By job: how many of them are not over."""
+        self._workloads: dict[str, tuple[Submitted, Workload]] = {}
         self._workload_of_start: dict[str, str] = {}
         self._facts: list[Observation] = []
         self._touched: set[str] = set()
@@ -102,6 +107,8 @@ class Body:
         self._facts += [RunRemembered(run.queue, run.run_ms, run.family, run.work_ms) for run in kept.runs]
         self.jobs = {one.job.id: one for one in kept.jobs}
         self.lives = {life.workload: life for life in kept.lives}
+        for one in kept.jobs:
+            self._count(one)
         for workload, replica in kept.replicas:
             self.replicas.setdefault(workload, {})[replica.start] = replica
             self._workload_of_start[replica.start] = workload
@@ -134,6 +141,7 @@ class Body:
             self._changed_lives.add(workload.id)
             self._touched.add(workload.id)
             self._facts.append(WorkloadSeen(self.workload(workload.id)))
+        self._count(one)
         self.happened(one.submitted_ms, one.job.id, "Submitted", f"to queue {one.job.workload.queue}")
 
     def change(self, one: Submitted) -> None:
@@ -152,8 +160,9 @@ class Body:
         for life in self.lives_of(job):
             del self.lives[life.workload]
             self.progress.pop(life.workload, None)
+            self._workloads.pop(life.workload, None)
             self.replicas.pop(life.workload, None)
-        del self.jobs[job]
+        del self.jobs[job], self._parts[job], self._open_parts[job]
         self.changed.add(job)
 
     def cancel(self, job: str, text: str, now_ms: int) -> None:
@@ -306,7 +315,9 @@ class Body:
         if life.outcome is None or before.over:
             return
         self.happened(now_ms, job_of_workload(life.workload), life.outcome.capitalize(), life.ended_text)
-        self._changed_jobs.add(job_of_workload(life.workload))
+        self._open_parts[job_of_workload(life.workload)] -= 1
+        if not self._open_parts[job_of_workload(life.workload)]:
+            self._changed_jobs.add(job_of_workload(life.workload))
         workload = self.workload(life.workload)
         if life.outcome is Outcome.SUCCEEDED:
             self._runs.append(Run(workload.queue, workload.family, life.ran_ms, 0))
@@ -367,20 +378,28 @@ class Body:
     def workload(self, name: str) -> Workload:
         """As the brain sees it: a part of an array has its own name."""
         one = self.jobs[job_of_workload(name)]
-        family = one.job.workload.family or (one.job.id if one.job.array else "")
-        return structs.replace(one.job.workload, id=name, submitted_ms=one.submitted_ms, family=family)
+        known = self._workloads.get(name)
+        if known is None or known[0] is not one:
+            family = one.job.workload.family or (one.job.id if one.job.array else "")
+            workload = structs.replace(one.job.workload, id=name, submitted_ms=one.submitted_ms, family=family)
+            known = self._workloads[name] = (one, workload)
+        return known[1]
 
     def lives_of(self, job: str) -> list[Life]:
-        one = self.jobs.get(job)
-        names = [workload.id for workload in one.job.workloads()] if one is not None else []
-        return [self.lives[name] for name in names if name in self.lives]
+        return [self.lives[name] for name in self._parts.get(job, ())]
 
     def folder_of(self, start: str) -> Path:
         return self.store.folder / "runs" / start
 
     def _ended_ms(self, job: str) -> int | None:
-        ends = [life.ended_ms for life in self.lives_of(job)]
-        return None if None in ends else max((at for at in ends if at is not None), default=None)
+        if self._open_parts[job]:
+            return None
+        return max((life.ended_ms for life in self.lives_of(job) if life.ended_ms is not None), default=None)
+
+    def _count(self, one: Submitted) -> None:
+        names = [workload.id for workload in one.job.workloads()]
+        self._parts[one.job.id] = names = [name for name in names if name in self.lives]
+        self._open_parts[one.job.id] = sum(not self.lives[name].over for name in names)
 
     def _put_life(self, life: Life) -> None:
         self.changed.add(job_of_workload(life.workload))

@@ -22,7 +22,7 @@ from optimus.drivers.local.body import Body
 from optimus.drivers.local.line import RefusedError
 from optimus.drivers.local.store import StoreError, Submitted
 from optimus.model.jobs import Job
-from optimus.model.workloads import Group
+from optimus.model.workloads import Group, Request
 
 
 class Desk:
@@ -60,16 +60,17 @@ class Desk:
         loaded = load_submission_text(text, source, now_ms=_now_ms())
         if loaded.errors:
             raise RefusedError("invalid", "\n".join(str(error) for error in loaded.errors))
-        for job in loaded.jobs:
+        jobs = [_counted(job) for job in loaded.jobs]
+        for job in jobs:
             self._demand_free(job, replace=replace)
         now_ms = _now_ms()
         for pool in loaded.pools:
             self._body.put_pool(pool)
         for queue in loaded.queues:
             self._body.put_queue(queue)
-        for job in loaded.jobs:
+        for job in jobs:
             self._demand_queue(job)
-        for job in loaded.jobs:
+        for job in jobs:
             if job.id in self._body.jobs:
                 self._body.forget(job.id)
             self._body.submit(
@@ -82,7 +83,7 @@ class Desk:
                 )
             )
         return {
-            "jobs": [job.id for job in loaded.jobs],
+            "jobs": [job.id for job in jobs],
             "queues": [queue.name for queue in loaded.queues],
             "pools": [pool.name for pool in loaded.pools],
             "warnings": [str(warning) for warning in loaded.warnings],
@@ -167,6 +168,16 @@ class Desk:
         if job.workload.queue not in self._body.queues:
             known = ", ".join(sorted(self._body.queues)) or "none"
             raise RefusedError("invalid", f"{job.id}: there is no queue {job.workload.queue}; known are {known}")
+
+
+def _counted(job: Job) -> Job:
+    """Work that asks for nothing would all start at once; it is counted as a core, of which a machine has so many."""
+    role = _sole_role(job)
+    if role is None or role.request != Request():
+        return job
+    roles = (structs.replace(role, request=Request(cpu_milli=1000)),)
+    gang = structs.replace(job.workload.gang, roles=roles)
+    return structs.replace(job, workload=structs.replace(job.workload, gang=gang))
 
 
 def _sole_role(job: Job) -> Any:

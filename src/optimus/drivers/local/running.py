@@ -34,6 +34,8 @@ GATHER_S = 0.002
 """News that come together are taken together."""
 LOOK_AFTER_S = 5.0
 """How often progress is read and what is over is cleared away."""
+TELL_S = 0.1
+"""What changes all the time is told so often; what somebody asked for, at once."""
 READING = ("everything", "events", "document")
 LISTENERS_BEHIND = 64 << 20
 """Bytes that a listener may be behind before it is cut off."""
@@ -50,6 +52,7 @@ class Running:
         self._wake = asyncio.Event()
         self._listeners: set[asyncio.StreamWriter] = set()
         self._told: dict[str, Any] = {}
+        self._tell_at = 0.0
 
     async def open(self, queues: tuple[Queue, ...], pools: tuple[NodePool, ...]) -> None:
         """Take over what is there; queues and pools that are not known yet are added."""
@@ -73,13 +76,16 @@ class Running:
         while not stop.is_set():
             self._turn()
             now = time.monotonic()
+            if now >= self._tell_at:
+                self._tell()
             if now >= look_at:
                 look_at = now + LOOK_AFTER_S
                 self._progress.look()
                 self._retention.look(_now_ms())
             due_s = max(self.body.next_turn_ms() - _now_ms(), 0) / 1000
+            untold_s = max(self._tell_at - now, 0.0) if self.body.changed else due_s
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), min(due_s, look_at - now))
+                await asyncio.wait_for(self._wake.wait(), min(due_s, untold_s, look_at - now))
                 await asyncio.sleep(GATHER_S)
             self._wake.clear()
 
@@ -94,7 +100,6 @@ class Running:
         self.body.turn(_now_ms())
         while self.body.restless and not self.body.trouble:
             self.body.turn(_now_ms())
-        self._tell()
 
     # -- what happens -------------------------------------------------------------------------------------------------
 
@@ -126,12 +131,14 @@ class Running:
         except line.RefusedError as error:
             return line.Answer(call.number, None, str(error) or "refused", error.code)
         if call.verb not in READING:
-            self._turn()  # what is promised is written down before the answer is given
+            self._turn()  # what is promised is written down, and shown, before the answer is given
+            self._tell()
             if self.body.trouble:
                 return line.Answer(call.number, None, self.body.trouble, "unavailable")
         return line.Answer(call.number, value)
 
     def _tell(self) -> None:
+        self._tell_at = time.monotonic() + TELL_S
         changed, self.body.changed = self.body.changed, set()
         if not self._listeners:
             return

@@ -1,0 +1,122 @@
+"""How many short jobs one machine takes: /bin/true, many times, through a real `optimus up`.
+
+Everything is in it: HTTP, the brain, the store (each turn written through to the disk), supervisors, logs and exits.
+Told are starts a second, beside a bare loop that starts and waits in the same run; the memory of the scheduler at the
+beginning, half-way and at the end; and what the store has grown to.
+
+    python -m benchmarks.machine                    # 10,000 parts of an array, and 300 jobs submitted one by one
+    python -m benchmarks.machine --parts 500        # a look; writes nothing
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks import measuring
+from optimus.client import Connection
+
+PARTS = 10_000
+SINGLE = 300
+TARGET = 300
+LOOK_S = 0.25
+BARE = 500
+
+
+def bare_per_s(count: int) -> float:
+    """Start and wait, one after the other, with nothing around it."""
+    begun = time.perf_counter()
+    for _ in range(count):
+        os.waitpid(os.posix_spawn("/bin/true", ["/bin/true"], dict(os.environ)), 0)
+    return count / (time.perf_counter() - begun)
+
+
+class Machine:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        environment = {**os.environ, "OPTIMUS_STORE": str(folder), "OPENBLAS_NUM_THREADS": "1"}
+        words = [sys.executable, "-m", "optimus", "up", "--port", "0", "--nodes", "8", "--gpus", "8"]
+        self.process = subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL)
+        address = folder / "address"
+        while not address.exists():
+            time.sleep(0.05)
+        self.api = Connection(address.read_text().strip())
+
+    def submit(self, name: str, array: int = 0) -> None:
+        extra = f", arraySize: {array}" if array else ""
+        text = f"kind: UnifiedJob\nmetadata: {{name: {name}}}\nspec: {{command: [/bin/true], gpu: 1{extra}}}\n"
+        self.api.post("/v1/submit", text.encode())
+
+    def rss_mib(self) -> float:
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(60)
+
+
+def array(machine: Machine, parts: int) -> dict[str, Any]:
+    begun, memory = time.perf_counter(), [machine.rss_mib()]
+    machine.submit("many", parts)
+    done = 0
+    while done < parts:
+        time.sleep(LOOK_S)
+        counts = machine.api.get("/v1/jobs/default/many")["counts"]
+        done = sum(counts.get(phase, 0) for phase in ("Succeeded", "Failed"))
+        if done >= parts // 2 and len(memory) == 1:
+            memory.append(machine.rss_mib())
+    seconds = time.perf_counter() - begun
+    assert counts == {"Succeeded": parts}, counts
+    memory.append(machine.rss_mib())
+    return {
+        "parts": parts,
+        "seconds": round(seconds, 1),
+        "per_s": round(parts / seconds),
+        "rss_mib": list(map(round, memory)),
+    }
+
+
+def singles(machine: Machine, count: int) -> dict[str, Any]:
+    begun = time.perf_counter()
+    for number in range(count):
+        machine.submit(f"one-{number}")
+    submitted = time.perf_counter() - begun
+    while any(not job["final"] for job in machine.api.get("/v1/jobs")):
+        time.sleep(LOOK_S)
+    seconds = time.perf_counter() - begun
+    return {"jobs": count, "submitted_per_s": round(count / submitted), "per_s": round(count / seconds)}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = measuring.parser("machine", __doc__)
+    parser.add_argument("--parts", type=int, default=PARTS)
+    parser.add_argument("--single", type=int, default=SINGLE)
+    chosen = parser.parse_args(arguments)
+    bare = round(bare_per_s(BARE))
+    with tempfile.TemporaryDirectory() as folder:
+        machine = Machine(Path(folder) / "store")
+        try:
+            many = array(machine, chosen.parts)
+            one_by_one = singles(machine, chosen.single)
+        finally:
+            machine.stop()
+        store_mib = round(sum(f.stat().st_size for f in machine.folder.glob("optimus.db*")) / 2**20, 1)
+    print(f"bare start and wait: {bare:,} a second")
+    print(f"an array of {many['parts']:,}: {many['per_s']} starts a second (asked: {TARGET})")
+    print(f"memory of the scheduler: {many['rss_mib']} MiB")
+    print(f"{one_by_one['jobs']} jobs: {one_by_one['submitted_per_s']} submitted, {one_by_one['per_s']} done a second")
+    print(f"the store: {store_mib} MiB")
+    if chosen.parts == PARTS:
+        rows = {"bare_per_s": bare, "array": many, "single": one_by_one, "store_mib": store_mib}
+        measuring.write("machine", {"machine": measuring.machine(), **rows, "met": many["per_s"] >= TARGET})
+    return 0 if many["per_s"] >= TARGET else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
