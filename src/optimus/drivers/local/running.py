@@ -34,7 +34,7 @@ GATHER_S = 0.002
 """News that come together are taken together."""
 LOOK_AFTER_S = 5.0
 """How often progress is read and what is over is cleared away."""
-READING = ("everything", "events", "document")
+READING = ("everything", "events", "document", "snapshot")
 LISTENERS_BEHIND = 64 << 20
 """Bytes that a listener may be behind before it is cut off."""
 
