@@ -10,8 +10,8 @@ Must not: touch the live engine, or suggest what was not seen to work.
                         └─ forecast (a process apart) ► P50 to P90
 """
 
-from optimus.explaining.explanation import Explanation, explain
+from optimus.explaining.explanation import Explanation, explain, needs_copy
 from optimus.explaining.seen import JobSeen
 from optimus.explaining.starts import Ask
 
-__all__ = ["Ask", "Explanation", "JobSeen", "explain"]
+__all__ = ["Ask", "Explanation", "JobSeen", "explain", "needs_copy"]

@@ -29,7 +29,7 @@ class Change(Struct, frozen=True, kw_only=True):
     """The job would have to be submitted anew: it comes now, behind those of its rank that wait already."""
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class Outcome(Struct, frozen=True, kw_only=True, rename="camel"):
     """It gets its room."""
 
     pool: str
