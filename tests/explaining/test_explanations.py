@@ -12,7 +12,7 @@ from optimus.engine.engine import Engine
 from optimus.explaining import Ask, explain
 from optimus.explaining.seen import ReplicaSeen, WhySeen
 from optimus.explaining.starts import FORECAST, NEVER, NOW, UNKNOWN
-from optimus.model.observations import WorkloadEnded, WorkloadSeen
+from optimus.model.observations import SlotFailed, WorkloadEnded, WorkloadSeen
 from tests.explaining.worlds import Moment, moment, of_example, seen_of
 
 LINE = """
@@ -126,3 +126,21 @@ def test_a_copy_decides_as_the_engine_it_was_taken_from() -> None:
     copied = engine_of(read_copy(copy_of(now.engine, now.now_ms)))
     ours, theirs = now.engine.decide(now.now_ms), copied.decide(now.now_ms)
     assert structs.replace(ours, version=0) == structs.replace(theirs, version=0)
+
+
+def test_what_is_under_way_is_said_and_nothing_is_suggested() -> None:
+    now = moment("""
+cluster: [{name: n, gpus: 2}]
+workloads:
+  - {name: runs, gpu: 2, running: {on: n, since: -1h}, checkpoint: {grace: 30s}}
+  - {name: fails, gpu: 0, submitted: -1m}
+""")
+    urgent = structs.replace(now.workload("fails"), id="default/urgent", gang=now.workload("runs").gang, priority=900)
+    failed = SlotFailed("default/fails", now.workload("fails").gang.roles[0].name, 0, "no such image", 60_000)
+    now.engine.step([WorkloadSeen(urgent), failed], now.now_ms)
+    held = explain(seen_of(urgent, "Admitted"), now.now_ms, now.copy())
+    assert held.why is not None and held.why.code == "WaitingForRoom" and "default/runs" in held.why.text
+    assert held.suggestions == ()
+    backing = now.explain("fails")
+    assert backing.why is not None and backing.why.code == "BackingOff" and "no such image" in backing.why.text
+    assert backing.suggestions == () and backing.ahead is None
