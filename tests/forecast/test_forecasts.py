@@ -121,3 +121,13 @@ def test_where_nothing_is_unknown_the_forecast_is_what_comes() -> None:
     }
     off = {name: found[name].p50_ms for name, at in true.items() if at != found[name].p50_ms}
     assert len(true) > 5 and off == {}, (true, off)
+
+
+def test_asked_about_one_only_the_others_are_played_as_far_as_it_needs() -> None:
+    now = present(ONE_GPU)
+    everybody = foresee(Asked(present=now, samples=8))
+    one = foresee(Asked(present=now, samples=8, only=frozenset({"default/longer"})))
+    assert one.quantiles == {"default/longer": everybody.quantiles["default/longer"]}
+    assert one.ahead == {"default/longer": everybody.ahead["default/longer"]}
+    nobody = foresee(Asked(present=now, samples=8, only=frozenset({"default/nobody"})))
+    assert (nobody.quantiles, nobody.samples) == ({}, 0)

@@ -58,10 +58,14 @@ def _row(row: WorkloadForecast, told: ForecastTold) -> tuple[Text, ...]:
 def _when(when: When | None, now_ms: int) -> str:
     if when is None:
         return ""
-    if when.in_ms <= 0:
+    return moment(when.at_ms, when.in_ms, now_ms)
+
+
+def moment(at_ms: int, in_ms: int, now_ms: int) -> str:
+    """`in 2h10m (14:20)`."""
+    if in_ms <= 0:
         return "now"
-    minute = when.at_ms - when.at_ms % 60_000
-    return f"in {about(when.in_ms)} ({format_moment_ms(minute, now_ms)})"
+    return f"in {about(in_ms)} ({format_moment_ms(at_ms - at_ms % 60_000, now_ms)})"
 
 
 def about(duration_ms: int) -> str:

@@ -1,4 +1,4 @@
-"""What can be done with jobs that are there: get, describe, logs, cancel, suspend, resume, scale, explain."""
+"""What can be done with jobs that are there: get, describe, logs, cancel, suspend, resume, scale."""
 
 from __future__ import annotations
 

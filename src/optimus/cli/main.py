@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from optimus import __version__
-from optimus.cli import forecast, jobs, listings, replay, scenario, simulate, story, submitting, up, whatif
+from optimus.cli import explain, forecast, jobs, listings, replay, scenario, simulate, story, submitting, up, whatif
 from optimus.cli.showing import example
 
 app = typer.Typer(
@@ -32,6 +32,9 @@ app.command(name="run", epilog=example("optimus run --gpus 2 --queue vision -- p
 app.command(name="submit", epilog=example("optimus submit job.yaml queues.yaml"))(submitting.submit)
 app.command(name="get", epilog=example("optimus get jobs --phase Pending", "optimus get queues -o wide"))(jobs.get)
 app.command(name="describe", epilog=example("optimus describe job train"))(jobs.describe)
+app.command(name="explain", epilog=example("optimus explain job train", "optimus explain train --no-forecast -o json"))(
+    explain.explain
+)
 app.command(name="logs", epilog=example("optimus logs -f train"))(jobs.logs)
 app.command(name="cancel", epilog=example("optimus cancel job train"))(jobs.cancel)
 app.command(name="suspend", epilog=example("optimus suspend job train"))(jobs.suspend)

@@ -68,6 +68,11 @@ class Connection:
     def delete(self, path: str) -> Any:
         return self._json("DELETE", path, {})
 
+    def raw(self, path: str, **query: Any) -> bytes:
+        """The body as it is."""
+        with self._asked("GET", path, query) as response:
+            return response.read()
+
     def lines(self, path: str, **query: Any) -> Iterator[Any]:
         """A stream of JSON lines, as they come."""
         with self._asked("GET", path, query, timeout=None) as response:

@@ -21,6 +21,7 @@ from optimus.drivers.local import views
 from optimus.drivers.local.body import Body
 from optimus.drivers.local.line import RefusedError
 from optimus.drivers.local.store import StoreError, Submitted
+from optimus.engine.copying import copy_of
 from optimus.model.jobs import Job
 from optimus.model.workloads import Group, Request
 
@@ -37,6 +38,7 @@ class Desk:
             "document": self.document,
             "events": self.events,
             "everything": self.everything,
+            "snapshot": self.snapshot,
         }
 
     def answer(self, verb: str, arguments: dict[str, Any]) -> Any:
@@ -131,6 +133,10 @@ class Desk:
             "pools": msgspec.to_builtins(list(body.pools.values())),
             "trouble": body.trouble,
         }
+
+    def snapshot(self) -> bytes:
+        """A copy of the brain's state: whoever explains or forecasts does it elsewhere."""
+        return copy_of(self._body.engine, _now_ms())
 
     # -- inside -----------------------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ LOOK_AFTER_S = 5.0
 """How often progress is read and what is over is cleared away."""
 TELL_S = 0.1
 """What changes all the time is told so often; what somebody asked for, at once."""
-READING = ("everything", "events", "document")
+READING = ("everything", "events", "document", "snapshot")
 LISTENERS_BEHIND = 64 << 20
 """Bytes that a listener may be behind before it is cut off."""
 

@@ -31,6 +31,7 @@ class Mirror:
         self._numbers = itertools.count(1)
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._writer: asyncio.StreamWriter | None = None
+        self._copying: asyncio.Task[bytes] | None = None
 
     async def run(self) -> None:
         """As long as the engine lives; comes back when it does."""
@@ -65,6 +66,12 @@ class Mirror:
             raise RefusedError("unavailable", f"the scheduler did not answer: {error!r}") from error
         finally:
             self._answers.pop(number, None)
+
+    async def snapshot(self) -> bytes:
+        """A copy of the brain's state. Whoever asks while one is made gets the same one."""
+        if self._copying is None or self._copying.done():
+            self._copying = asyncio.create_task(self.call("snapshot"))
+        return await asyncio.shield(self._copying)
 
     def watch(self) -> asyncio.Queue[bytes | None]:
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(WAITS)

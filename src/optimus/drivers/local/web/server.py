@@ -5,7 +5,7 @@
     GET    /v1/jobs/NS/NAME/logs          POST /v1/jobs/NS/NAME/suspend | resume | scale {"replicas": 4}
     GET    /v1/jobs/NS/NAME/events        GET  /v1/jobs/NS/NAME/document
     GET    /v1/queues | nodes | pools     GET  /v1/watch             changes as server-sent events
-    GET    /v1/info  /healthz
+    GET    /v1/info  /healthz             GET  /v1/state             a copy of the engine, for explanations (msgpack)
 
 Why: one API for the command line, the page, Python and scripts.
 Owns: addresses, status codes, tokens. Errors are {"error": …, "code": …}.
@@ -49,6 +49,7 @@ def application(mirror: Mirror, store: Path, *, token: str = "") -> web.Applicat
             web.get("/v1/nodes", _list("nodes")),
             web.get("/v1/pools", _list("pools")),
             web.get("/v1/watch", _watch),
+            web.get("/v1/state", _state),
             web.post("/v1/submit", _submit),
             web.get(jobs, _job),
             web.delete(jobs, _verb("cancel")),
@@ -171,6 +172,12 @@ async def _submit(request: web.Request) -> web.Response:
     query = request.query
     where, source = query.get("where", ""), query.get("source", "submitted")
     return told(await request.app[MIRROR].call("submit", text=text, where=where, source=source), 201)
+
+
+async def _state(request: web.Request) -> web.Response:
+    copied = await request.app[MIRROR].snapshot()
+    headers = {"Cache-Control": "no-store"}
+    return web.Response(body=copied, content_type="application/vnd.msgpack", headers=headers)
 
 
 def _verb(verb: str) -> Handler:

@@ -22,7 +22,16 @@ from multiprocessing.connection import Connection
 from time import monotonic
 from typing import Any, Self
 
-from optimus.drivers.sim.forecasting.foreseeing import Asked, Forecast, Starts, Waiting, summary, targets_of, who_waits
+from optimus.drivers.sim.forecasting.foreseeing import (
+    Asked,
+    Forecast,
+    Starts,
+    Waiting,
+    summary,
+    targets_of,
+    wanted_of,
+    who_waits,
+)
 from optimus.drivers.sim.forecasting.sampling import Futures
 from optimus.drivers.sim.threads import one_thread_each
 
@@ -75,7 +84,7 @@ class Apart:
         """From the samples so far. ForecastError if there is not even one where some are needed."""
         if self._waiting is None:
             raise ForecastError(self._failure or "nothing was drawn yet")
-        needed = bool(targets_of(self._waiting)) and self.asked.samples > 0
+        needed = bool(wanted_of(self.asked, targets_of(self._waiting))) and self.asked.samples > 0
         if needed and not self._drawn:
             raise ForecastError(self._failure or "not one sample was done in time; give it more time")
         stopped = self._failure if len(self._drawn) < self.asked.samples and needed else ""
@@ -148,8 +157,9 @@ def _work(pipe: Connection, asked: Asked, cpu_seconds: int) -> None:
         waiting = who_waits(futures)
         pipe.send(waiting)
         targets = targets_of(waiting)
-        for sample in range(asked.samples if targets else 0):
-            pipe.send(futures.play(targets, asked.seed, sample))
+        wanted = wanted_of(asked, targets)
+        for sample in range(asked.samples if wanted else 0):
+            pipe.send(futures.play(targets, asked.seed, sample, wanted))
         pipe.send("")
     except ConnectionError:
         return  # whoever asked is gone

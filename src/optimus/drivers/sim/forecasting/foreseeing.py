@@ -35,6 +35,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     horizon_ms: int = HORIZON_MS
     past: Past = Past()
     """Without arrivals nobody comes."""
+    only: frozenset[str] = frozenset()
+    """Workloads that are asked about: a sample ends when they have started. Empty: everybody who waits."""
     widening: Widening = Widening()
 
 
@@ -86,8 +88,8 @@ def foresee(asked: Asked, tell: Callable[[int], None] = lambda _done: None) -> F
     waiting = who_waits(futures)
     targets = targets_of(waiting)
     drawn: list[Starts] = []
-    for sample in range(asked.samples if targets else 0):
-        drawn.append(futures.play(targets, asked.seed, sample))
+    for sample in range(asked.samples if wanted_of(asked, targets) else 0):
+        drawn.append(futures.play(targets, asked.seed, sample, wanted_of(asked, targets)))
         tell(len(drawn))
     return summary(asked, waiting, drawn)
 
@@ -108,11 +110,17 @@ def targets_of(waiting: Sequence[Waiting]) -> frozenset[str]:
     return frozenset(one.workload.id for one in waiting if not one.hopeless)
 
 
+def wanted_of(asked: Asked, targets: frozenset[str]) -> frozenset[str]:
+    """Of those that wait and can start, the ones asked about."""
+    return targets & asked.only if asked.only else targets
+
+
 def summary(asked: Asked, waiting: tuple[Waiting, ...], drawn: Sequence[Starts], stopped: str = "") -> Forecast:
     targets = sorted(targets_of(waiting)) if drawn else []
+    wanted = sorted(wanted_of(asked, frozenset(targets)))
     now_ms, wider = asked.present.now_ms, asked.widening
     found = {}
-    for name in targets:
+    for name in wanted:
         starts = [sample[name] for sample in drawn]
         p50, p90 = _quantile(starts, 0.5), _quantile(starts, 0.9)
         p50 = None if p50 is None else wider.moment(now_ms, p50, wider.p50)
@@ -124,7 +132,7 @@ def summary(asked: Asked, waiting: tuple[Waiting, ...], drawn: Sequence[Starts],
         horizon_ms=asked.horizon_ms,
         waiting=waiting,
         quantiles=found,
-        ahead={name: _ahead(name, targets, drawn) for name in targets},
+        ahead={name: _ahead(name, targets, drawn) for name in wanted},
         samples=len(drawn),
         asked=asked.samples,
         stopped=stopped,

@@ -93,9 +93,11 @@ class Futures:
             and (standing.workload.id in reasons or standing.workload.id in starts)
         )
 
-    def play(self, targets: frozenset[str], seed: int, sample: int) -> dict[str, int | None]:
-        """When each of them starts; None: not before the horizon."""
-        left = set(targets)
+    def play(
+        self, targets: frozenset[str], seed: int, sample: int, wanted: frozenset[str] | None = None
+    ) -> dict[str, int | None]:
+        """When each of them starts; None: not before the horizon, or not before all those `wanted` have."""
+        left = set(targets if wanted is None else wanted)
 
         def look(clock: Clockwork, plan: Plan) -> None:
             left.difference_update(action.workload for action in plan.actions if isinstance(action, Start))

@@ -1,0 +1,122 @@
+"""An explanation in a terminal: one page that reads from top to bottom."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from optimus.cli.forecast_report import about, moment
+from optimus.cli.job_tables import STYLES
+from optimus.cli.showing import Printer
+from optimus.drivers.sim.wording import count, fold_counted, list_nodes, short, shorten
+from optimus.explaining.explanation import OVER, RUNNING, Explanation, QueueTold
+from optimus.explaining.starts import FORECAST, NEVER, NOW, StartTold
+from optimus.explaining.suggestion import Suggestion
+from optimus.explaining.trying import Outcome
+from optimus.model.reasons import named
+from optimus.model.units import format_gpu, format_moment_ms
+
+AHEAD = 5
+
+
+def report(printer: Printer, told: Explanation, *, wide: bool) -> None:
+    name = told.job + (f", part {told.part}" if told.part else "")
+    printer.line(Text(name, style="bold") + Text(f"  {told.phase}", style=STYLES.get(told.phase, "")))
+    facts: list[tuple[str, str]] = [("queue", f"{told.queue}, {told.job_class}, priority {told.priority}")]
+    if told.counts:
+        facts.append(("parts", ", ".join(f"{number} {phase}" for phase, number in told.counts.items())))
+    facts += _where(told)
+    if told.why is not None:
+        facts.append(("why", shorten(f"{told.why.code}: {told.why.text}")))
+    facts += [("in use", _queue(told.queue, one)) for one in told.queue_gpus]
+    if told.ahead is not None:
+        facts.append(("ahead", _ahead(told, AHEAD if not wide else len(told.ahead))))
+    if told.start is not None:
+        facts += _start(told.start, told.at_ms)
+    printer.columns([(Text(key, style="dim"), value) for key, value in facts], indent=2)
+    for note in told.notes:
+        printer.paragraph(note, "yellow", indent=2)
+    if told.start is None or told.start.state == NOW:
+        return
+    printer.line()
+    if not told.suggestions:
+        printer.paragraph("No single change that was tried would start it now.", "dim")
+        return
+    printer.line("What would start it now", "bold")
+    printer.columns(
+        [_suggestion(one) for one in told.suggestions], indent=2, header=("change", "write", "what follows")
+    )
+    printer.paragraph(_how(told), "dim", indent=2)
+
+
+def _where(told: Explanation) -> list[tuple[str, str]]:
+    if told.state == OVER:
+        return [("ended", format_moment_ms(told.ended_ms, told.at_ms))] if told.ended_ms is not None else []
+    if told.state != RUNNING and not told.replicas:
+        return [("waits", f"for {about(max(told.at_ms - told.submitted_ms, 0))}")]
+    facts = [("runs", list_nodes(one.node for one in told.replicas))] if told.replicas else []
+    since = told.since_ms
+    if since is not None:
+        facts.append(("since", f"{format_moment_ms(since, told.at_ms)} ({about(max(told.at_ms - since, 0))})"))
+    return facts
+
+
+def _queue(queue: str, one: QueueTold) -> str:
+    limit = f", limit {format_gpu(one.limit_milli)}" if one.limit_milli is not None else ""
+    return (
+        f"queue {queue} has {format_gpu(one.in_use_milli)} of {format_gpu(one.wanted_milli)} GPUs it asks for in pool "
+        f"{one.pool}; due {format_gpu(one.share_milli)}, guarantee {format_gpu(one.guarantee_milli)}{limit}"
+    )
+
+
+def _ahead(told: Explanation, most: int) -> str:
+    if not told.ahead:
+        return f"nobody: it is the first in queue {told.queue}"
+    return f"{named([short(name) for name in told.ahead], most=most)} in queue {told.queue}"
+
+
+def _start(start: StartTold, now_ms: int) -> list[tuple[str, str]]:
+    if start.state == NOW:
+        return [("starts", "now: with the next decision")]
+    if start.state == NEVER:
+        return [("starts", "never, as it is")]
+    if start.state != FORECAST:
+        return [("starts", f"not forecast: {start.note}")] if start.note else []
+    beyond = f"beyond {about(start.horizon_ms)}"
+    p50 = moment(start.p50.at_ms, start.p50.in_ms, now_ms) if start.p50 else beyond
+    p90 = moment(start.p90.at_ms, start.p90.in_ms, now_ms) if start.p90 else beyond
+    facts = [("starts", f"{p50} (P50) to {p90} (P90)" if p50 != p90 else p50)]
+    if start.behind:
+        facts.append(("behind", named([short(name) for name in start.behind], most=AHEAD)))
+    based = ", ".join(f"{number} {basis}" for basis, number in start.rests_on.items())
+    running = f"; run times of what runs: {based}" if based else ""
+    facts.append(("rests on", f"{count(start.samples, 'future')}, nobody else comes{running}"))
+    return [*facts, *([("", start.note)] if start.note else [])]
+
+
+def _suggestion(one: Suggestion) -> tuple[Text, Text, Text]:
+    whose = "" if one.of == "job" else f" ({one.of})"
+    style = "yellow" if one.outcome.held else "green"
+    return Text(one.words), Text(one.field + whose, style="cyan"), Text(_follows(one.outcome), style=style)
+
+
+def _follows(outcome: Outcome) -> str:
+    where = f" in pool {outcome.pool}" if outcome.pool != "default" else ""
+    if not outcome.held:
+        return f"starts at once{where} with {count(outcome.replicas, 'replica')}"
+    done = [
+        f"{verb} {fold_counted([short(name) for name in names])}"
+        for verb, names in (("stopping", outcome.stopped), ("moving", outcome.moved), ("shrinking", outcome.shrunk))
+        if names
+    ]
+    if done:
+        return f"starts{where} by {', '.join(done)}"
+    return f"starts{where} when {named([short(name) for name in outcome.waits_for])} left"
+
+
+def _how(told: Explanation) -> str:
+    if any(one.kind == "resume" for one in told.suggestions):
+        return f"Resume it:  optimus resume job {short(told.job)}"
+    return (
+        f"Each was tried alone, on a copy. A job is changed by submitting it anew: optimus get job {short(told.job)} "
+        f"-o yaml, optimus cancel job {short(told.job)}, optimus submit. A queue is submitted again."
+    )

@@ -1,0 +1,108 @@
+"""When it starts: the forecast of the simulator's body on the copy, as far as one job needs it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from optimus.drivers.sim.forecasting import Asked, Forecast, ForecastError, Past, forecast_apart
+from optimus.drivers.sim.forecasting.foreseeing import HORIZON_MS, SAMPLES
+from optimus.drivers.sim.forecasting.sampling import HOPELESS, Futures
+from optimus.drivers.sim.present import Present
+from optimus.engine.copying import EngineCopy
+from optimus.model.reasons import Reason
+from optimus.model.units import format_time_ms
+
+NOW = "now"
+FORECAST = "forecast"
+NEVER = "never"
+UNKNOWN = "unknown"
+Tell = Callable[[int], None]
+
+
+class Ask(Struct, frozen=True, kw_only=True):
+    samples: int = SAMPLES
+    seed: int = 0
+    horizon_ms: int = HORIZON_MS
+    seconds: float = 30.0
+    """Then the samples that are done have to do."""
+
+
+class When(Struct, frozen=True, kw_only=True, rename="camel"):
+    at_ms: int
+    in_ms: int
+    time: str
+
+
+class StartTold(Struct, frozen=True, kw_only=True, rename="camel"):
+    state: str
+    """now: the next decision starts it. forecast. never: somebody has to change something first. unknown: it was not
+    forecast."""
+    p50: When | None = None
+    """It has started by then in half of all futures; null: not before the horizon, or not forecast."""
+    p90: When | None = None
+    behind: tuple[str, ...] = ()
+    """Waiting work, of all queues, that starts before it in more than half of the futures; the nearest first."""
+    samples: int = 0
+    started: int = 0
+    """Samples in which it starts before the horizon."""
+    horizon_ms: int = 0
+    rests_on: dict[str, int] = {}
+    """What the run times of running work rest on: declared, family, queue, cluster, guess, endless -> how many."""
+    note: str = ""
+    """Why there are fewer samples than asked for, or none."""
+
+
+def start_of(copied: EngineCopy, name: str, reason: Reason | None, ask: Ask | None, tell: Tell) -> StartTold:
+    """`reason`: why it waits; None: it does not, the next decision starts it. Without an `ask` nothing is played."""
+    if reason is None:
+        return StartTold(state=NOW)
+    if reason.code in HOPELESS:
+        return StartTold(state=NEVER)
+    if ask is None:
+        return StartTold(state=UNKNOWN)
+    present = Present(
+        name="live",
+        state=copied.state,
+        now_ms=copied.now_ms,
+        policy=copied.policy,
+        seed=copied.seed,
+        budget=copied.budget,
+    )
+    asked = Asked(
+        present=present, samples=ask.samples, seed=ask.seed, horizon_ms=ask.horizon_ms, only=frozenset({name})
+    )
+    try:
+        found = forecast_apart(asked, seconds=ask.seconds, tell=tell)
+    except ForecastError as error:
+        return StartTold(state=UNKNOWN, note=str(error))
+    return _told(found, name, _bases(asked))
+
+
+def _told(found: Forecast, name: str, rests_on: dict[str, int]) -> StartTold:
+    quantiles = found.quantiles.get(name)
+    if quantiles is None:
+        return StartTold(state=UNKNOWN, note="it does not wait for room")
+    return StartTold(
+        state=FORECAST,
+        p50=_when(quantiles.p50_ms, found.now_ms),
+        p90=_when(quantiles.p90_ms, found.now_ms),
+        behind=found.ahead.get(name, ()),
+        samples=quantiles.samples,
+        started=quantiles.started,
+        horizon_ms=found.horizon_ms,
+        rests_on=rests_on,
+        note=found.stopped,
+    )
+
+
+def _bases(asked: Asked) -> dict[str, int]:
+    futures = Futures(asked.present, asked.horizon_ms, Past())
+    running: Sequence[str] = [str(futures.knowledge.basis(one)) for one in futures.people if one.runs]
+    return dict(sorted(Counter(running).items()))
+
+
+def _when(at_ms: int | None, now_ms: int) -> When | None:
+    return None if at_ms is None else When(at_ms=at_ms, in_ms=at_ms - now_ms, time=format_time_ms(at_ms))
