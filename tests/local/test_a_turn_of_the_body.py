@@ -221,3 +221,20 @@ def test_what_cannot_be_written_down_is_not_done(machine: Machine, monkeypatch: 
 def test_a_second_body_on_the_same_store_is_told_who_has_it(machine: Machine) -> None:
     with pytest.raises(StoreError, match=r"is in use by process \d+: stop it, or name another folder"):
         Store(machine.folder)
+
+
+def test_who_is_refused_because_of_the_disk_does_not_find_it_running_later(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_args: object, **_kwargs: object) -> None:
+        raise StoreError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "put_lives", full)
+        with pytest.raises(StoreError):
+            machine.body.accept([job("a"), job("b")])
+    machine.turn()
+    assert machine.hands.spawned == [] and not machine.body.jobs
+    machine.body.accept([job("a")])
+    machine.turn()
+    assert len(machine.hands.spawned) == 1

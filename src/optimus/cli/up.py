@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -83,6 +85,7 @@ def _demo() -> Cluster:
 
     folder = Path(__file__).parent / "demo"
     opening = (folder / "jobs.yaml").read_text(encoding="utf-8")
+    opening = opening.replace("[python3,", f"[{json.dumps(sys.executable)},")  # the one that has optimus.steps
     return structs.replace(
         _from_file(folder / "cluster.yaml"),
         told="16 virtual GPUs on 4 nodes, teams vision and speech",

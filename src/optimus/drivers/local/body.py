@@ -12,7 +12,7 @@ Must not: wait for anything, decide who runs, or talk to people (`desk`).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +131,14 @@ class Body:
                 )
                 if replica.asked_ms is not None:
                     self._asks.append(replica.start)
+
+    def accept(self, several: Sequence[Submitted]) -> None:
+        """All of them or, where they cannot be written down, none: who was refused must not find it running later."""
+        with self.store.turn():
+            self.store.put_jobs((one, None) for one in several)
+            self.store.put_lives((one.job.id, Life(workload=w.id)) for one in several for w in one.job.workloads())
+        for one in several:
+            self.submit(one)
 
     def submit(self, one: Submitted) -> None:
         self.jobs[one.job.id] = one

@@ -72,18 +72,20 @@ class Desk:
             self._body.put_queue(queue)
         for job in jobs:
             self._demand_queue(job)
+        submitted = [
+            Submitted(
+                job=job,
+                uid=os.urandom(5).hex(),
+                submitted_ms=now_ms,
+                where=where,
+                written=msgspec.json.encode(loaded.written.get(job.id, {})),
+            )
+            for job in jobs
+        ]
         for job in jobs:
             if job.id in self._body.jobs:
                 self._body.forget(job.id)
-            self._body.submit(
-                Submitted(
-                    job=job,
-                    uid=os.urandom(5).hex(),
-                    submitted_ms=now_ms,
-                    where=where,
-                    written=msgspec.json.encode(loaded.written.get(job.id, {})),
-                )
-            )
+        self._body.accept(submitted)
         return {
             "jobs": [job.id for job in jobs],
             "queues": [queue.name for queue in loaded.queues],

@@ -134,7 +134,8 @@ class Running:
             self._turn()  # what is promised is written down, and shown, before the answer is given
             self._tell()
             if self.body.trouble:
-                return line.Answer(call.number, None, self.body.trouble, "unavailable")
+                later = f"{self.body.trouble}; what was asked for is done as soon as it can be written down"
+                return line.Answer(call.number, None, later, "unavailable")
         return line.Answer(call.number, value)
 
     def _tell(self) -> None:
