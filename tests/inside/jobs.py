@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -85,5 +87,15 @@ class Attempt:
         self.process.send_signal(how)
 
     def end(self) -> Ended:
-        out, err = self.process.communicate(timeout=LONGEST)
-        return Ended(self.process.returncode, out, err)
+        """Not by `communicate`: it does not know of lines that `line` has taken from the pipe and not given out yet."""
+        process = self.process
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        patience = threading.Timer(LONGEST, process.kill)
+        patience.start()
+        with process.stdout, process.stderr:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+            out, err = process.stdout.read(), process.stderr.read()
+        code = process.wait()
+        patience.cancel()
+        return Ended(code, out, err)
