@@ -24,7 +24,7 @@ from optimus.drivers.local.real_hands import RealHands
 from optimus.drivers.local.retention import Retention
 from optimus.drivers.local.store import Store
 from optimus.engine.engine import Engine
-from optimus.jobs import Ended
+from optimus.lives import Ended
 from optimus.model.nodes import Node
 from optimus.model.pools import NodePool
 from optimus.model.queues import Queue

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from optimus.drivers.local.body import Body
 from optimus.drivers.local.store import Submitted
-from optimus.jobs import JobPhase, Life, Replica, phase_of
+from optimus.lives import JobPhase, Life, Replica, phase_of
 from optimus.model.gangs import chains, maximum_replicas, minimum_replicas
 from optimus.model.queues import GPU
 from optimus.model.reasons import Reason
