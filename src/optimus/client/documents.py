@@ -75,7 +75,7 @@ def to_text(document: Any) -> str:
 class Gathered:
     """Several documents, files and texts as one submission; errors name the place in each."""
 
-    def __init__(self, documents: Iterable[Document | Iterable[Document]]) -> None:
+    def __init__(self, documents: Iterable[Document | Sequence[Document]]) -> None:
         self.text = ""
         self._parts: list[tuple[int, str, bool]] = []
         """The line before it, its name, and whether somebody can look up a line of it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ def submit(
     return _submit_one(connection, document)
 
 
-def submit_all(*documents: Document | Iterable[Document], address: str = "", token: str = "") -> JobList:
+def submit_all(*documents: Document | Sequence[Document], address: str = "", token: str = "") -> JobList:
     """Submit documents together: all of them or, if anything is wrong with one, none. Returns the jobs among them.
 
     jobs = optimus.submit_all("queues.yaml", Path("train.yaml"), {"kind": "UnifiedJob", ...})
