@@ -18,9 +18,10 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from aiohttp import web
@@ -39,8 +40,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 MOST_BYTES = 16 << 20
 HEARTBEAT_S = 15.0
 MOST_LINES = 1_000_000
-BEGUN = "begun"
-"""The stream with which a request is being answered."""
+Number = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=1 << 31)]
 FLAGS = {"1": True, "true": True, "0": False, "false": False, "": False}
 MIRROR: web.AppKey[Mirror] = web.AppKey("mirror", Mirror)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -113,11 +113,6 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         raise
     except Exception as error:
         LOG.exception("%s %s failed", request.method, request.path)
-        begun: web.StreamResponse | None = request.get(BEGUN)
-        if begun is not None:  # too late for another answer: the stream breaks off, so that nobody takes it for whole
-            if request.transport is not None:
-                request.transport.abort()
-            return begun
         return refused("internal", f"{request.method} {request.path} failed inside: {error!r}")
 
 
@@ -243,7 +238,7 @@ def _verb(verb: str) -> Handler:
 
 async def _scale(request: web.Request) -> web.Response:
     try:
-        replicas = msgspec.json.decode(await request.read(), type=dict[str, int])["replicas"]
+        replicas = msgspec.json.decode(await request.read(), type=dict[str, Number])["replicas"]
     except (msgspec.MsgspecError, KeyError) as error:
         raise RefusedError("invalid", 'say how many: {"replicas": 4}') from error
     return told(await request.app[MIRROR].call("scale", job=_name(request), replicas=replicas))
@@ -253,30 +248,37 @@ async def _watch(request: web.Request) -> web.StreamResponse:
     """First everything, then every change. One that does not keep up is ended, and may come again."""
     job, mirror = _asked(request, "job").get("job", ""), request.app[MIRROR]
     await _shown(request)
-    response = await _stream(request, "text/event-stream")
-    queue, shown = mirror.watch(job)
-    try:
-        await response.write(b"event: everything\ndata: " + msgspec.json.encode(shown) + b"\n\n")
-        while True:
-            try:
-                told_now = await asyncio.wait_for(queue.get(), HEARTBEAT_S)
-            except TimeoutError:
-                told_now = b": still there\n\n"
-            if told_now is None:
-                await response.write(b"event: behind\ndata: {}\n\n")
-                return response
-            await response.write(told_now)
-    except ConnectionError:
-        return response
-    finally:
-        mirror.watchers.pop(queue, None)
+    async with _stream(request, "text/event-stream") as response:
+        queue, shown = mirror.watch(job)
+        try:
+            await response.write(b"event: everything\ndata: " + msgspec.json.encode(shown) + b"\n\n")
+            while True:
+                try:
+                    told_now = await asyncio.wait_for(queue.get(), HEARTBEAT_S)
+                except TimeoutError:
+                    told_now = b": still there\n\n"
+                if told_now is None:
+                    await response.write(b"event: behind\ndata: {}\n\n")
+                    break
+                await response.write(told_now)
+        finally:
+            mirror.watchers.pop(queue, None)
+    return response
 
 
-async def _stream(request: web.Request, kind: str) -> web.StreamResponse:
+@asynccontextmanager
+async def _stream(request: web.Request, kind: str) -> AsyncIterator[web.StreamResponse]:
+    """An answer that is written bit by bit. One that fails breaks off, so that nobody takes it for whole."""
     response = web.StreamResponse(headers={"Content-Type": kind, "Cache-Control": "no-store"})
     await response.prepare(request)
-    request[BEGUN] = response
-    return response
+    try:
+        yield response
+    except ConnectionError:  # whoever asked has gone
+        pass
+    except Exception:
+        LOG.exception("%s %s failed", request.method, request.path)
+        if request.transport is not None:
+            request.transport.abort()
 
 
 def _logs(runs: Path) -> Handler:
@@ -298,13 +300,10 @@ def _logs(runs: Path) -> Handler:
             now = mirror.shown.get("jobs", {}).get(_name(request))
             return now is None or bool(now["final"]) or now["uid"] != job["uid"]
 
-        response = await _stream(request, "application/x-ndjson")
-        found = lines(runs, job["uid"], replica=query.get("replica", ""), follow=follow, tail=tail, over=over)
-        try:
-            async for one in found:
+        async with _stream(request, "application/x-ndjson") as response:
+            replica = query.get("replica", "")
+            async for one in lines(runs, job["uid"], replica=replica, follow=follow, tail=tail, over=over):
                 await response.write(msgspec.json.encode(one) + b"\n")
-        except ConnectionError:  # whoever asked has gone
-            pass
         return response
 
     return handler
