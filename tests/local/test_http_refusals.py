@@ -155,6 +155,11 @@ def test_the_methods_that_are_taken_are_named(up: Up) -> None:
     assert headers["allow"] == "DELETE, GET, HEAD"
 
 
+def test_on_loopback_no_token_is_made_and_a_wrong_one_is_no_matter(up: Up) -> None:
+    assert not (up.folder / "token").exists()
+    assert asked(up.api.address, request("GET", "/v1/jobs", Authorization="Bearer wrong"))[0] == 200
+
+
 def test_after_all_of_that_nothing_has_changed(up: Up) -> None:
     assert [job["name"] for job in up.api.get("/v1/jobs")] == ["here", "over"]
     assert up.job("here")["maxReplicas"] == 2 and up.phase("here") == "Suspended"
