@@ -189,7 +189,12 @@ def test_real_answers_are_as_they_are_described(up: Up) -> None:
         assert values and values != [b"[]"], path
         for value in values:
             assert matches(json.loads(value), answer["schema"], records, path) == []
-    assert {(method, path) for method, path, *_ in REAL} == {*openapi.ROUTES} - {("GET", "/v1/watch")}
+    assert {(method, path) for method, path, *_ in REAL} == {*openapi.ROUTES} - {
+        ("GET", "/v1/watch"),
+        ("GET", "/v1/state"),
+    }
+    status, content = ask(up, "GET", "/v1/state")
+    assert status == 200 and content
 
 
 def test_a_schema_that_does_not_fit_would_be_noticed(up: Up) -> None:

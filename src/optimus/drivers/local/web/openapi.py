@@ -97,6 +97,12 @@ ROUTES: dict[tuple[str, str], Route] = {
         kind="text/event-stream",
         errors=(422, 503),
     ),
+    ("GET", "/v1/state"): Route(
+        says="A copy of the engine's state, for explanations; its format is that of this version.",
+        answers=str,
+        kind="application/vnd.msgpack",
+        errors=(503,),
+    ),
     ("POST", "/v1/submit"): Route(
         says="Submit UnifiedJob, Queue and NodePool documents: all of them or none.",
         answers=SubmitAnswer,
