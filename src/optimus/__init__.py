@@ -1,7 +1,9 @@
 """Optimus: a scheduler for AI workloads that decides who gets which GPUs, when, and for how long.
 
-Inside a job, `import optimus` gives a script `optimus.steps` and what belongs to it. These names are looked up when
-they are first used: importing the package costs nothing, and needs nothing but the standard library and Python 3.9.
+Outside, `optimus.submit`, `optimus.job` and `optimus.jobs` give work to a scheduler and look after it
+(docs/guides/python.md). Inside a job, `import optimus` gives a script `optimus.steps` and what belongs to it. All names
+are looked up when they are first used: importing the package costs nothing, and needs nothing but the standard library
+and Python 3.9.
 """
 
 from __future__ import annotations
@@ -9,6 +11,15 @@ from __future__ import annotations
 TYPE_CHECKING = False  # as in `typing`, whose import alone takes longer than this one may
 
 if TYPE_CHECKING:
+    from optimus.client.connection import JobError as JobError
+    from optimus.client.jobs import Job as Job
+    from optimus.client.jobs import JobFailedError as JobFailedError
+    from optimus.client.jobs import JobList as JobList
+    from optimus.client.jobs import LogLine as LogLine
+    from optimus.client.jobs import job as job
+    from optimus.client.jobs import jobs as jobs
+    from optimus.client.submitting import submit as submit
+    from optimus.client.submitting import submit_all as submit_all
     from optimus.inside import AskedToLeave as AskedToLeave
     from optimus.inside import CheckpointError as CheckpointError
     from optimus.inside import CheckpointWarning as CheckpointWarning
@@ -38,16 +49,23 @@ INSIDE_A_JOB = frozenset(
         "steps",
     }
 )
+HOMES = {
+    **dict.fromkeys(INSIDE_A_JOB, "optimus.inside"),
+    "JobError": "optimus.client.connection",
+    **dict.fromkeys(("Job", "JobFailedError", "JobList", "LogLine", "job", "jobs"), "optimus.client.jobs"),
+    **dict.fromkeys(("submit", "submit_all"), "optimus.client.submitting"),
+}
+"""Name -> where it is found. The client is newer than Python 3.9, and nothing of it is needed inside a job."""
 
 
 def __getattr__(name: str) -> object:
-    if name not in INSIDE_A_JOB:
+    if name not in HOMES:
         raise AttributeError(f"module 'optimus' has no attribute {name!r}")
-    from optimus import inside
+    from importlib import import_module
 
-    globals()[name] = value = getattr(inside, name)
+    globals()[name] = value = getattr(import_module(HOMES[name]), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *INSIDE_A_JOB})
+    return sorted({*globals(), *HOMES})

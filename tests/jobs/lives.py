@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from optimus.jobs import Changes, Ended, JobPhase, Life, Place, Replica, phase_of, reconcile
-from optimus.jobs.reconciling import grant
+from optimus.lives import Changes, Ended, JobPhase, Life, Place, Replica, phase_of, reconcile
+from optimus.lives.reconciling import grant
 from optimus.model.jobs import Job, JobType, Restart, Template
 from optimus.model.observations import Observation
 from optimus.model.workloads import Checkpoint, Group, Role, Workload

@@ -1,11 +1,11 @@
-"""From its first place to its end: every arrow of `optimus.jobs.phases`, as a story."""
+"""From its first place to its end: every arrow of `optimus.lives.phases`, as a story."""
 
 from __future__ import annotations
 
 from msgspec import structs
 
-from optimus.jobs import Ended, JobPhase, Outcome
-from optimus.jobs.reconciling import end, take_away, told_to_leave
+from optimus.lives import Ended, JobPhase, Outcome
+from optimus.lives.reconciling import end, take_away, told_to_leave
 from optimus.model.jobs import JobType
 from optimus.model.observations import SlotFailed, SlotGone, SlotStopping, WorkloadEnded
 from tests.jobs.lives import SECOND, Body, job

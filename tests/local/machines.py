@@ -34,7 +34,8 @@ class Up:
             command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
         until(address.exists, "optimus up has an address")
-        self.api = Connection(address.read_text().strip())
+        token = self.folder / "token"
+        self.api = Connection(address.read_text().strip(), token.read_text() if token.exists() else "")
         until(self._answers, "optimus up answers")
 
     def _answers(self) -> bool:

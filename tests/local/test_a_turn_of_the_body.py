@@ -12,7 +12,7 @@ from optimus.drivers.local.hands import Spawn
 from optimus.drivers.local.machine import virtual_nodes
 from optimus.drivers.local.store import Store, StoreError, Submitted
 from optimus.engine.engine import Engine
-from optimus.jobs import Ended, JobPhase, phase_of
+from optimus.lives import Ended, JobPhase, phase_of
 from optimus.model.jobs import Job, Template
 from optimus.model.queues import Queue
 from optimus.model.workloads import Checkpoint, Group, Request, Role, Workload

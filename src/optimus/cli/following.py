@@ -20,7 +20,7 @@ def to_the_end(target: Connection, job: str) -> str:
     """Show output and changes of phase until it is over. Ctrl-C cancels. Returns the last phase."""
     told = console(stderr=True)
     told.print(f"job {job} submitted", style="dim")
-    watching = threading.Thread(target=_phases, args=(Connection(target.address), job), daemon=True)
+    watching = threading.Thread(target=_phases, args=(Connection(target.address, target.token), job), daemon=True)
     watching.start()
     try:
         show(target, job, follow=True, tail=None, replica="")

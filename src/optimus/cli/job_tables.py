@@ -127,7 +127,7 @@ def described(printer: Printer, view: dict[str, Any], events: list[dict[str, Any
         printer.columns(rows, header=["replica", "state", "node", "GPUs"], indent=2)
     if events:
         printer.line()
-        told_rows = [[format_moment_ms(e["at_ms"], now_ms), e["code"], e["text"]] for e in events]
+        told_rows = [[format_moment_ms(e["atMs"], now_ms), e["code"], e["text"]] for e in events]
         printer.columns(told_rows, header=["when", "what", ""], indent=2)
 
 

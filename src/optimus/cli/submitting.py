@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import secrets
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +12,7 @@ import typer
 from optimus.cli import following
 from optimus.cli.showing import console
 from optimus.cli.target import DEFAULT_NAMESPACE, Address, Namespace, connected
+from optimus.client.documents import job_document, to_text
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="UnifiedJob, Queue, NodePool; - reads from a pipe.")]
 Command = Annotated[list[str], typer.Argument(metavar="-- COMMAND…", help="What every replica runs.")]
@@ -70,23 +68,27 @@ def run(
 
     Ends with 0 if the job succeeds and with 1 if it fails. Ctrl-C cancels it.
     """
-    spec: dict[str, Any] = {"command": command, "queue": queue, "gpu": _number(gpus), "replicas": _replicas(replicas)}
-    spec |= {key: value for key, value in (("cpu", cpu), ("memory", memory), ("class", workload_class)) if value}
-    spec |= {"priority": priority} if priority is not None else {}
-    spec |= {"arraySize": array} if array else {}
-    spec |= {"restart": {"backoffLimit": retries}}
-    spec |= {"env": _environment(env)} if env else {}
-    spec |= {"checkpoint": {"graceSeconds": _number(checkpoint)}} if checkpoint else {}
-    chosen = name or _name(command)
-    document = {
-        "apiVersion": "optimus.dev/v1alpha1",
-        "kind": "UnifiedJob",
-        "metadata": {"name": chosen, "namespace": namespace},
-        "spec": spec,
-    }
+    document = job_document(
+        command,
+        name=name,
+        namespace=namespace,
+        queue=queue,
+        gpu=_number(gpus),
+        replicas=_replicas(replicas),
+        retries=retries,
+        spec={
+            "cpu": cpu,
+            "memory": memory,
+            "class": workload_class,
+            "priority": priority,
+            "arraySize": array or None,
+            "env": _environment(env) or None,
+            "checkpoint": {"graceSeconds": _number(checkpoint)} if checkpoint else None,
+        },
+    )
     with connected(address) as target:
-        target.post("/v1/submit", json.dumps(document).encode(), source="optimus run", where=str(Path.cwd()))
-        job = f"{namespace}/{chosen}"
+        target.post("/v1/submit", to_text(document).encode(), source="optimus run", where=str(Path.cwd()))
+        job = f"{namespace}/{document['metadata']['name']}"
         if detach:
             typer.echo(f"job {job} submitted")
             return
@@ -127,11 +129,3 @@ def _environment(pairs: list[str]) -> dict[str, str]:
             raise typer.BadParameter(f"{pair} has no value: write NAME=VALUE", param_hint="--env")
         found[name] = value if sign else os.environ[name]
     return found
-
-
-def _name(command: list[str]) -> str:
-    """`python train.py` is train-3f2a."""
-    words = [Path(word).stem for word in command if not word.startswith("-")]
-    chosen = words[1] if len(words) > 1 and re.fullmatch(r"python[\d.]*|bash|sh|torchrun", words[0]) else words[0]
-    clean = re.sub(r"[^a-z0-9]+", "-", chosen.lower()).strip("-")[:40].strip("-") or "job"
-    return f"{clean}-{secrets.token_hex(2)}"

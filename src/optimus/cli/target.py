@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from optimus.cli.showing import console
-from optimus.client import ApiError, Connection, Unreachable
+from optimus.client import Connection, JobError
 
 DEFAULT_NAMESPACE = "default"
 Address = Annotated[
@@ -49,7 +49,7 @@ def connected(address: str) -> Iterator[Connection]:
     """Refusals end the command with a word and not with a traceback."""
     try:
         yield Connection(address)
-    except (ApiError, Unreachable) as error:
+    except JobError as error:
         console(stderr=True).print(f"Error: {error}", style="red", markup=False)
         raise typer.Exit(1) from None
     except BrokenPipeError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -19,10 +20,25 @@ from urllib.parse import quote, urlencode, urlsplit
 DEFAULT_PORT = 6900
 DEFAULT_ADDRESS = f"http://127.0.0.1:{DEFAULT_PORT}"
 ADDRESS_FILE = "address"
+TOKEN_FILE = "token"  # noqa: S105 - the name of a file
 TIMEOUT_S = 75.0
+QUIET_S = 40.0
+"""A stream of events says something every 15 seconds; one that is quiet for so long is dead."""
 
 
-class ApiError(Exception):
+class JobError(Exception):
+    """What was asked cannot be had; the text says why, in the words of the command line.
+
+    try:
+        optimus.submit("python train.py", queue="nowhere")
+    except optimus.JobError as error:
+        print(error, error.code)
+    """
+
+    code = ""
+
+
+class ApiError(JobError):
     """The scheduler says no."""
 
     def __init__(self, status: int, code: str, text: str) -> None:
@@ -31,8 +47,10 @@ class ApiError(Exception):
         self.code = code
 
 
-class Unreachable(Exception):  # noqa: N818 - a state, and its text is the message
+class Unreachable(JobError):  # noqa: N818 - a state, and its text is the message
     """Nobody answers at the address."""
+
+    code = "unreachable"
 
 
 def store_folder() -> Path:
@@ -48,16 +66,34 @@ def find_address(given: str = "") -> str:
     """The given one, OPTIMUS_ADDRESS, what `optimus up` of this user has written down, or the usual one."""
     if given or os.environ.get("OPTIMUS_ADDRESS"):
         return given or os.environ["OPTIMUS_ADDRESS"]
+    return _kept(ADDRESS_FILE) or DEFAULT_ADDRESS
+
+
+def find_token(address: str, given: str = "") -> str:
+    """The given one, OPTIMUS_TOKEN, or that of `optimus up` of this user, if it is the one at the address."""
+    found = given or os.environ.get("OPTIMUS_TOKEN", "")
+    return found or (_kept(TOKEN_FILE) if address == _kept(ADDRESS_FILE) else "")
+
+
+def _kept(name: str) -> str:
+    """What `optimus up` of this user has written down; nothing if it is not up."""
     try:
-        return (store_folder() / ADDRESS_FILE).read_text(encoding="utf-8").strip() or DEFAULT_ADDRESS
-    except OSError:
-        return DEFAULT_ADDRESS
+        return (store_folder() / name).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 class Connection:
     def __init__(self, address: str = "", token: str = "") -> None:
+        self._given = address, token
         self.address = find_address(address)
-        self._token = token or os.environ.get("OPTIMUS_TOKEN", "")
+        self.token = find_token(self.address, token)
+
+    def look_again(self) -> None:
+        """After a restart it may be elsewhere."""
+        address, token = self._given
+        self.address = find_address(address)
+        self.token = find_token(self.address, token)
 
     def get(self, path: str, **query: Any) -> Any:
         return self._json("GET", path, query)
@@ -79,11 +115,13 @@ class Connection:
             while raw := response.readline():
                 yield json.loads(raw)
 
-    def events(self, path: str = "/v1/watch") -> Iterator[tuple[str, Any]]:
-        """(event, data) of server-sent events."""
+    def events(self, path: str = "/v1/watch", until: float | None = None, **query: Any) -> Iterator[tuple[str, Any]]:
+        """(event, data) of server-sent events, as they come; at most until then (of `time.monotonic`)."""
         name = ""
-        with self._asked("GET", path, {}, timeout=60) as response:
+        with self._asked("GET", path, query, timeout=QUIET_S, until=until) as response:
             while raw := response.readline():
+                if until is not None and time.monotonic() >= until:
+                    return
                 text = raw.decode().rstrip("\n")
                 if text.startswith("event: "):
                     name = text[7:]
@@ -96,19 +134,24 @@ class Connection:
 
     @contextmanager
     def _asked(
-        self, method: str, path: str, query: dict[str, Any], body: bytes = b"", timeout: float | None = TIMEOUT_S
+        self,
+        method: str,
+        path: str,
+        query: dict[str, Any],
+        body: bytes = b"",
+        timeout: float | None = TIMEOUT_S,
+        until: float | None = None,
     ) -> Iterator[HTTPResponse]:
-        parts = urlsplit(self.address if "//" in self.address else f"http://{self.address}")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise Unreachable(f"{self.address} is no address: write http://HOST:PORT")
-        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        secure, host, port = self._where()
+        kind = HTTPSConnection if secure else HTTPConnection
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         wanted = urlencode({name: value for name, value in query.items() if value not in (None, "")})
         target = quote(path) + (f"?{wanted}" if wanted else "")
-        connection = kind(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), timeout=timeout)
+        connection = kind(host, port, timeout=timeout)
         with closing(connection):
             try:
                 connection.request(method, target, body or None, headers)
+                wire = connection.sock
                 response = connection.getresponse()
             except (OSError, HTTPException, ValueError) as error:
                 raise Unreachable(
@@ -119,9 +162,23 @@ class Connection:
                 if response.status >= 400:
                     raise _refusal(response)
                 try:
+                    if until is not None:
+                        wire.settimeout(max(min(timeout or QUIET_S, until - time.monotonic()), 0.001))
                     yield response
                 except (OSError, HTTPException, ValueError) as error:
                     raise Unreachable(f"what {self.address} said broke off, or cannot be read: {error}") from error
+
+    def _where(self) -> tuple[bool, str, int]:
+        """Whether it is secure, the host, the port."""
+        try:
+            parts = urlsplit(self.address if "//" in self.address else f"http://{self.address}")
+            port = parts.port
+        except ValueError:
+            parts, port = urlsplit(""), None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise Unreachable(f"{self.address} is no address: write http://HOST:PORT")
+        secure = parts.scheme == "https"
+        return secure, parts.hostname, port or (443 if secure else 80)
 
 
 def _refusal(response: HTTPResponse) -> ApiError:

@@ -2,7 +2,7 @@
 
 Why: whoever has one computer must have everything, in one command.
 Owns: the store, the processes, and the loop that keeps jobs, brain and processes in step.
-Must not: decide who runs (the engine does), or what follows from a replica's end (`optimus.jobs` does).
+Must not: decide who runs (the engine does), or what follows from a replica's end (`optimus.lives` does).
 
     people ──► desk ──► body ──► store (first)  ──► keeping: real processes
                          ▲ │

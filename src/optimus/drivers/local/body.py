@@ -22,8 +22,8 @@ from optimus.drivers.local.hands import Hands, Spawn
 from optimus.drivers.local.store import Happening, Run, Store, StoreError, Submitted
 from optimus.drivers.local.surroundings import environment
 from optimus.engine.engine import Engine
-from optimus.jobs import Changes, Ended, Life, Outcome, Place, Replica, reconcile
-from optimus.jobs.reconciling import end, grant, take_away, told_to_leave
+from optimus.lives import Changes, Ended, Life, Outcome, Place, Replica, reconcile
+from optimus.lives.reconciling import end, grant, take_away, told_to_leave
 from optimus.model.jobs import job_of_workload
 from optimus.model.nodes import Node
 from optimus.model.observations import (

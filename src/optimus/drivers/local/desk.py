@@ -22,6 +22,7 @@ from optimus.drivers.local.body import Body
 from optimus.drivers.local.line import RefusedError
 from optimus.drivers.local.store import StoreError, Submitted
 from optimus.engine.copying import copy_of
+from optimus.model.gang_validation import MOST_REPLICAS
 from optimus.model.jobs import Job
 from optimus.model.workloads import Group, Request
 
@@ -63,15 +64,19 @@ class Desk:
         if loaded.errors:
             raise RefusedError("invalid", "\n".join(str(error) for error in loaded.errors))
         jobs = [_counted(job) for job in loaded.jobs]
+        if not (loaded.jobs or loaded.queues or loaded.pools):
+            raise RefusedError(
+                "invalid", f"{source}: there is nothing in it; write kind: UnifiedJob, Queue or NodePool"
+            )
+        known = {*self._body.queues, *(queue.name for queue in loaded.queues)}
         for job in jobs:
             self._demand_free(job, replace=replace)
+            self._demand_queue(job, known)
         now_ms = _now_ms()
         for pool in loaded.pools:
             self._body.put_pool(pool)
         for queue in loaded.queues:
             self._body.put_queue(queue)
-        for job in jobs:
-            self._demand_queue(job)
         submitted = [
             Submitted(
                 job=job,
@@ -111,6 +116,8 @@ class Desk:
             raise RefusedError("invalid", f"{job} has several roles or groups; submit it anew to change its size")
         if not role.min <= replicas:
             raise RefusedError("invalid", f"{job} needs at least {role.min} replicas: {replicas} is too few")
+        if replicas > MOST_REPLICAS:
+            raise RefusedError("invalid", f"{job}: {replicas} replicas are more than {MOST_REPLICAS:,}")
         gang = structs.replace(one.job.workload.gang, roles=(structs.replace(role, max=replicas, sizes=()),))
         workload = structs.replace(one.job.workload, gang=gang)
         self._body.change(structs.replace(one, job=structs.replace(one.job, workload=workload)))
@@ -122,7 +129,7 @@ class Desk:
 
     def events(self, job: str) -> list[dict[str, Any]]:
         self._one(job)
-        return [msgspec.to_builtins(one) for one in self._body.store.happenings(job)]
+        return [msgspec.to_builtins(views.event_view(one)) for one in self._body.store.happenings(job)]
 
     def everything(self) -> dict[str, Any]:
         """For whoever has just come: what is shown of all that is there."""
@@ -132,7 +139,7 @@ class Desk:
             "jobs": {job: msgspec.to_builtins(views.job_view(body, job)) for job in body.jobs},
             "queues": msgspec.to_builtins(views.queue_views(body)),
             "nodes": msgspec.to_builtins(views.node_views(body)),
-            "pools": msgspec.to_builtins(list(body.pools.values())),
+            "pools": msgspec.to_builtins([views.pool_view(pool) for pool in body.pools.values()]),
             "trouble": body.trouble,
         }
 
@@ -172,10 +179,10 @@ class Desk:
         if not replace and view.replicas:
             raise RefusedError("conflict", f"{job.id} is over, but its last replicas are still leaving: try again soon")
 
-    def _demand_queue(self, job: Job) -> None:
-        if job.workload.queue not in self._body.queues:
-            known = ", ".join(sorted(self._body.queues)) or "none"
-            raise RefusedError("invalid", f"{job.id}: there is no queue {job.workload.queue}; known are {known}")
+    def _demand_queue(self, job: Job, known: set[str]) -> None:
+        if job.workload.queue not in known:
+            told = ", ".join(sorted(known)) or "none"
+            raise RefusedError("invalid", f"{job.id}: there is no queue {job.workload.queue}; known are {told}")
 
 
 def _counted(job: Job) -> Job:

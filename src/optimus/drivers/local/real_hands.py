@@ -16,7 +16,7 @@ from pathlib import Path
 from optimus.drivers.local.hands import Spawn
 from optimus.drivers.local.keeping.events import Event, Exited, Lost, Request, Started
 from optimus.drivers.local.keeping.keeper import Keeper
-from optimus.jobs import Ended
+from optimus.lives import Ended
 
 
 class RealHands:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import time
 from pathlib import Path
@@ -24,11 +25,12 @@ from optimus.drivers.local.real_hands import RealHands
 from optimus.drivers.local.retention import Retention
 from optimus.drivers.local.store import Store
 from optimus.engine.engine import Engine
-from optimus.jobs import Ended
+from optimus.lives import Ended
 from optimus.model.nodes import Node
 from optimus.model.pools import NodePool
 from optimus.model.queues import Queue
 
+LOG = logging.getLogger(__name__)
 SOCKET = "engine.sock"
 GATHER_S = 0.002
 """News that come together are taken together."""
@@ -130,6 +132,9 @@ class Running:
             value = self.desk.answer(call.verb, call.arguments)
         except line.RefusedError as error:
             return line.Answer(call.number, None, str(error) or "refused", error.code)
+        except Exception as error:  # one question that nobody thought of must not cost the others their line
+            LOG.exception("%s failed", call.verb)
+            return line.Answer(call.number, None, f"{call.verb} failed inside the scheduler: {error!r}", "internal")
         if call.verb not in READING:
             self._turn()  # what is promised is written down, and shown, before the answer is given
             self._tell()
@@ -145,7 +150,8 @@ class Running:
             return
         queues = msgspec.to_builtins(views.queue_views(self.body))
         nodes = msgspec.to_builtins(views.node_views(self.body))
-        seen = {"queues": queues, "nodes": nodes, "trouble": self.body.trouble}
+        pools = msgspec.to_builtins([views.pool_view(pool) for pool in self.body.pools.values()])
+        seen = {"queues": queues, "nodes": nodes, "pools": pools, "trouble": self.body.trouble}
         if not changed and seen == self._told:
             return
         jobs = {
@@ -157,7 +163,7 @@ class Running:
             jobs,
             queues if queues != self._told.get("queues") else None,
             nodes if nodes != self._told.get("nodes") else None,
-            None,
+            pools if pools != self._told.get("pools") else None,
             self.body.trouble,
         )
         self._told = seen

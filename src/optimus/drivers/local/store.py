@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from optimus.jobs import Life, Replica
+from optimus.lives import Life, Replica
 from optimus.model.jobs import Job
 from optimus.model.pools import NodePool
 from optimus.model.queues import Queue

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from optimus.drivers.local.store import Submitted
-from optimus.jobs import LeavingCause, Life, Place
-from optimus.jobs.reconciling import grace_ms
+from optimus.lives import LeavingCause, Life, Place
+from optimus.lives.reconciling import grace_ms
 from optimus.model.nodes import Node
 
 _REASONS = {

@@ -79,8 +79,7 @@ def run(cluster: Cluster, folder: Path, *, host: str, port: int, policy: str, re
         store = Store(folder)
     except StoreError as error:
         raise UpError(str(error)) from error
-    shown = "127.0.0.1" if host in ("0.0.0.0", "localhost") else host  # noqa: S104 - where it can be reached from here
-    address = f"http://{shown}:{listening.getsockname()[1]}"
+    address = f"http://{_from_here(host)}:{listening.getsockname()[1]}"
     return asyncio.run(_run(cluster, store, listening, policy, address, token, ready))
 
 
@@ -158,14 +157,23 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
+def _from_here(host: str) -> str:
+    """Where it can be reached on this machine, as an address is written."""
+    shown = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "localhost": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    return f"[{shown}]" if ":" in shown else shown
+
+
 def _token(folder: Path) -> str:
     """Made once, readable by its owner only."""
     file = folder / "token"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if not file.exists():
-            with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as new:
+        if not file.exists() or not file.read_text(encoding="utf-8").strip():  # empty would mean: no token is needed
+            made = folder / f"token.{os.getpid()}"
+            with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as new:
                 new.write(secrets.token_urlsafe(24))
+            made.replace(file)
+        file.chmod(0o600)
         return file.read_text(encoding="utf-8").strip()
     except OSError as error:
         raise UpError(f"{file} cannot be used: {error.strerror}") from error

@@ -13,9 +13,10 @@ from typing import Any
 from msgspec import Struct
 
 from optimus.drivers.local.body import Body
-from optimus.drivers.local.store import Submitted
-from optimus.jobs import JobPhase, Life, Replica, phase_of
+from optimus.drivers.local.store import Happening, Submitted
+from optimus.lives import JobPhase, Life, Replica, phase_of
 from optimus.model.gangs import chains, maximum_replicas, minimum_replicas
+from optimus.model.pools import NodePool
 from optimus.model.queues import GPU
 from optimus.model.reasons import Reason
 from optimus.model.workloads import Workload, share_milli
@@ -134,6 +135,23 @@ class NodeView(Struct, frozen=True, kw_only=True, rename="camel"):
     labels: dict[str, str]
 
 
+class PoolView(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str
+    selector: dict[str, str]
+    levels: tuple[str, ...]
+    """Of the topology, widest first."""
+    strategy: dict[str, str]
+    """Workload class -> pack or spread."""
+    interference_limit_milli: int
+
+
+class EventView(Struct, frozen=True, kw_only=True, rename="camel"):
+    at_ms: int
+    object: str
+    code: str
+    text: str
+
+
 def job_view(body: Body, job: str) -> JobView:
     one = body.jobs[job]
     lives = body.lives_of(job)
@@ -242,6 +260,20 @@ def node_views(body: Body) -> list[NodeView]:
         )
         for node in body.nodes.values()
     ]
+
+
+def pool_view(pool: NodePool) -> PoolView:
+    return PoolView(
+        name=pool.name,
+        selector=dict(pool.selector),
+        levels=pool.levels,
+        strategy={name: strategy.value for name, strategy in pool.strategy.items()},
+        interference_limit_milli=pool.interference_limit_milli,
+    )
+
+
+def event_view(one: Happening) -> EventView:
+    return EventView(at_ms=one.at_ms, object=one.object, code=one.code, text=one.text)
 
 
 def _phase(body: Body, life: Life) -> JobPhase:

@@ -8,6 +8,7 @@ Must not: keep a file open that nobody reads.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,8 @@ CHUNK = 256 << 10
 class Line(Struct, frozen=True, kw_only=True, rename="camel"):
     replica: str
     start: str
+    number: int
+    """From 1, in what this start has written."""
     text: str
 
 
@@ -30,22 +33,32 @@ class Reading:
     replica: str
     start: str
     at: int = 0
-    rest: bytes = b""
-    lines: list[str] = field(default_factory=list)
+    number: int = 0
+    rest: list[bytes] = field(default_factory=list)
+    """Pieces of a line that has no end yet."""
 
-    def more(self, *, last: bool = False) -> list[str]:
-        """Whole lines that have come since; the unfinished one too, when nothing more will come."""
+    def more(self, *, last: bool = False) -> list[Line] | None:
+        """Whole lines of what has come since, the unfinished one too when nothing more will come; None: nothing new."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self.at)
                 new = file.read(CHUNK)
-        except FileNotFoundError:
-            return []
+        except OSError:
+            return None
         self.at += len(new)
-        *whole, self.rest = (self.rest + new).split(b"\n")
-        if last and not new and self.rest:
-            whole, self.rest = [*whole, self.rest], b""
-        return [text.decode(errors="replace") for text in whole]
+        first, *others = new.split(b"\n")
+        self.rest.append(first)
+        whole = []
+        if others:
+            whole, self.rest = [b"".join(self.rest), *others[:-1]], [others[-1]]
+        if last and not new and any(self.rest):
+            whole, self.rest = [b"".join(self.rest)], []
+        return list(map(self._line, whole)) if new or whole else None
+
+    def _line(self, raw: bytes) -> Line:
+        self.number += 1
+        text = raw.decode(errors="replace")
+        return Line(replica=self.replica, start=self.start, number=self.number, text=text)
 
 
 def starts_of(runs: Path, uid: str, replica: str = "") -> list[Reading]:
@@ -54,8 +67,8 @@ def starts_of(runs: Path, uid: str, replica: str = "") -> list[Reading]:
     for folder in runs.glob(f"{uid}-*"):
         name = replica_of(folder.name, uid)
         if replica in ("", name):
-            found.append((folder.stat().st_mtime, Reading(folder / "log", name, folder.name)))
-    return [reading for _, reading in sorted(found, key=lambda pair: (_began(pair[1].start), pair[1].start))]
+            found.append(Reading(folder / "log", name, folder.name))
+    return sorted(found, key=lambda reading: (_began(reading.start), reading.start))
 
 
 def replica_of(start: str, uid: str) -> str:
@@ -69,24 +82,30 @@ def replica_of(start: str, uid: str) -> str:
 async def lines(
     runs: Path, uid: str, *, replica: str, follow: bool, tail: int | None, over: Callable[[], bool]
 ) -> AsyncIterator[Line]:
-    """`over`: whether nothing more will be written."""
+    """`over`: whether nothing more will be written. `tail`: the last lines of every start that is there already."""
     known: dict[str, Reading] = {}
     first = True
     while True:
         finished = over()
         for reading in starts_of(runs, uid, replica):
             known.setdefault(reading.start, reading)
-        told = 0
+        came = False
         for reading in known.values():
-            while found := reading.more(last=finished or not follow):
-                shown = found[-tail:] if first and tail is not None else found
-                for text in shown:
-                    told += 1
-                    yield Line(replica=reading.replica, start=reading.start, text=text)
-        if (finished or not follow) and not told:
+            kept: deque[Line] = deque(maxlen=tail if first else 0)
+            while (found := reading.more(last=finished or not follow)) is not None:
+                came = True
+                if first and tail is not None:
+                    kept.extend(found)
+                else:
+                    for one in found:
+                        yield one
+                await asyncio.sleep(0)  # a long log is no reason for others to wait
+            for one in kept:
+                yield one
+        if (finished or not follow) and not came:
             return
         first = False
-        if not told:
+        if not came:
             await asyncio.sleep(LOOK_S)
 
 

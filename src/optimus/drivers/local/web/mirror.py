@@ -20,6 +20,7 @@ from optimus.drivers.local.line import RefusedError
 WAITS = 1_000
 """News that a slow watcher may be behind before it is sent away."""
 ANSWER_S = 60.0
+Watcher = asyncio.Queue[bytes | None]
 
 
 class Mirror:
@@ -27,9 +28,12 @@ class Mirror:
         self._socket = socket
         self.shown: dict[str, Any] = {}
         self.connected = asyncio.Event()
-        self.watchers: set[asyncio.Queue[bytes | None]] = set()
+        self.watchers: dict[Watcher, str] = {}
+        """Who watches, and which job alone; empty: all there is."""
         self._numbers = itertools.count(1)
         self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._everything = 0
+        """The number of the call whose answer is the whole state."""
         self._writer: asyncio.StreamWriter | None = None
         self._copying: asyncio.Task[bytes] | None = None
 
@@ -43,11 +47,11 @@ class Mirror:
                 continue
             reading = asyncio.create_task(self._read(reader))
             try:
-                self.shown = await self.call("everything")
+                await self.call("everything")
                 self.connected.set()
                 await reading
             except RefusedError:
-                pass
+                await asyncio.sleep(0.2)
             finally:
                 reading.cancel()
                 self._lose()
@@ -57,6 +61,8 @@ class Mirror:
         if self._writer is None:
             raise RefusedError("unavailable", "the scheduler is not there (it may be starting): try again")
         number = next(self._numbers)
+        if verb == "everything":
+            self._everything = number
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
         try:
             self._writer.write(line.packed(line.Call(number, verb, arguments)))
@@ -73,10 +79,17 @@ class Mirror:
             self._copying = asyncio.create_task(self.call("snapshot"))
         return await asyncio.shield(self._copying)
 
-    def watch(self) -> asyncio.Queue[bytes | None]:
-        queue: asyncio.Queue[bytes | None] = asyncio.Queue(WAITS)
-        self.watchers.add(queue)
-        return queue
+    def watch(self, job: str = "") -> tuple[Watcher, dict[str, Any]]:
+        """What will come, and what is there at this moment; of one job if it is named."""
+        queue: Watcher = asyncio.Queue(WAITS)
+        self.watchers[queue] = job
+        if not self.connected.is_set():  # it was lost since anybody looked: come again
+            self._send_away(queue)
+        if not job:
+            return queue, self.shown
+        known = self.shown.get("jobs", {})
+        shown = {"version": self.shown.get("version"), "jobs": {job: known[job]} if job in known else {}}
+        return queue, {**shown, "trouble": self.shown.get("trouble", "")}
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         while (frame := await line.received(reader)) is not None:
@@ -87,6 +100,8 @@ class Mirror:
 
     def _answered(self, frame: line.Answer) -> None:
         answer = self._answers.get(frame.number)
+        if frame.number == self._everything and not frame.error:
+            self.shown = frame.value  # at once: the next frame may be news that belong on top of it
         if answer is None or answer.done():
             return
         if frame.error:
@@ -107,25 +122,35 @@ class Mirror:
         self.shown["version"], self.shown["trouble"] = news.version, news.trouble
         if not self.watchers:
             return
-        told = b"event: change\ndata: " + msgspec.json.encode(news) + b"\n\n"
-        for queue in list(self.watchers):
+        told = _change(news)
+        for queue, job in list(self.watchers.items()):
+            if job and job not in news.jobs:
+                continue
             try:
-                queue.put_nowait(told)
+                queue.put_nowait(_change(line.News(news.version, {job: news.jobs[job]})) if job else told)
             except asyncio.QueueFull:
-                self.watchers.discard(queue)
-                while not queue.empty():
-                    queue.get_nowait()
-                queue.put_nowait(None)
+                self._send_away(queue)
+
+    def _send_away(self, queue: Watcher) -> None:
+        self.watchers.pop(queue, None)
+        while not queue.empty():
+            queue.get_nowait()
+        queue.put_nowait(None)
 
     def _lose(self) -> None:
         self.connected.clear()
+        if self._writer is not None:
+            self._writer.close()
         self._writer = None
         self.shown = {}
         for answer in self._answers.values():
             if not answer.done():
                 answer.set_exception(RefusedError("unavailable", "the scheduler went away before it answered"))
         self._answers.clear()
-        for queue in self.watchers:
-            if not queue.full():
-                queue.put_nowait(None)
-        self.watchers.clear()
+        for queue in list(self.watchers):
+            self._send_away(queue)
+
+
+def _change(news: line.News) -> bytes:
+    told = {name: getattr(news, name) for name in ("version", "jobs", "queues", "nodes", "pools", "trouble")}
+    return b"event: change\ndata: " + msgspec.json.encode(told) + b"\n\n"

@@ -19,9 +19,14 @@ from optimus.drivers.local.running import SOCKET
 from optimus.drivers.local.web.mirror import Mirror
 from optimus.drivers.local.web.server import application
 
+END_S = 1.0
+"""For streams that are open when it ends; whoever follows one comes again."""
+
 
 async def serve(listening: socket.socket, store: Path, token: str, parent: int) -> None:
-    runner = web.AppRunner(application(Mirror(store / SOCKET), store, token=token), access_log=None)
+    runner = web.AppRunner(
+        application(Mirror(store / SOCKET), store, token=token), access_log=None, shutdown_timeout=END_S
+    )
     await runner.setup()
     await web.SockSite(runner, listening).start()
     gone = asyncio.Event()

@@ -6,6 +6,7 @@
     GET    /v1/jobs/NS/NAME/events        GET  /v1/jobs/NS/NAME/document
     GET    /v1/queues | nodes | pools     GET  /v1/watch             changes as server-sent events
     GET    /v1/info  /healthz             GET  /v1/state             a copy of the engine, for explanations (msgpack)
+    GET    /openapi.json                  all of this for programs
 
 Why: one API for the command line, the page, Python and scripts.
 Owns: addresses, status codes, tokens. Errors are {"error": …, "code": …}.
@@ -16,22 +17,31 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from aiohttp import web
 
 from optimus import __version__
 from optimus.drivers.local.line import RefusedError
+from optimus.drivers.local.web import openapi
 from optimus.drivers.local.web.logs import lines
 from optimus.drivers.local.web.mirror import Mirror
+from optimus.lives import JobPhase
 
+LOG = logging.getLogger(__name__)
 STATUS = {"invalid": 422, "conflict": 409, "missing": 404, "unavailable": 503}
+PHASES = tuple(phase.value for phase in JobPhase)
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 MOST_BYTES = 16 << 20
 HEARTBEAT_S = 15.0
+MOST_LINES = 1_000_000
+Number = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=1 << 31)]
+FLAGS = {"1": True, "true": True, "0": False, "false": False, "": False}
 MIRROR: web.AppKey[Mirror] = web.AppKey("mirror", Mirror)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -43,6 +53,7 @@ def application(mirror: Mirror, store: Path, *, token: str = "") -> web.Applicat
     app.add_routes(
         [
             web.get("/healthz", _healthz),
+            web.get("/openapi.json", _openapi),
             web.get("/v1/info", _info),
             web.get("/v1/jobs", _jobs),
             web.get("/v1/queues", _list("queues")),
@@ -75,16 +86,34 @@ def told(value: Any, status: int = 200) -> web.Response:
     return web.Response(body=msgspec.json.encode(value), status=status, content_type="application/json")
 
 
+def refused(code: str, text: str, status: int = 0) -> web.Response:
+    """What was asked may be part of the text, so it is made text that can be written."""
+    clean = text.encode(errors="replace").decode()
+    return told({"error": clean, "code": code}, status or STATUS.get(code, 500))
+
+
 @web.middleware
 async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     except RefusedError as error:
-        return told({"error": str(error), "code": error.code}, STATUS.get(error.code, 500))
+        return refused(error.code, str(error))
+    except web.HTTPNotFound:
+        return refused("missing", f"there is nothing at {request.path}: /openapi.json lists what there is")
+    except web.HTTPMethodNotAllowed as error:
+        allowed = sorted(error.allowed_methods)
+        answer = refused("invalid", f"{request.path} takes {', '.join(allowed)}, not {request.method}", 405)
+        answer.headers["Allow"] = ", ".join(allowed)
+        return answer
     except web.HTTPRequestEntityTooLarge:
-        return told({"error": f"more than {MOST_BYTES >> 20} MiB at once: submit it in parts", "code": "invalid"}, 413)
+        return refused("invalid", f"more than {MOST_BYTES >> 20} MiB at once: submit it in parts", 413)
     except web.HTTPException as error:
-        return told({"error": f"{request.method} {request.path}: {error.reason}", "code": "missing"}, error.status)
+        return refused("invalid", f"{request.method} {request.path}: {error.reason}", error.status)
+    except ConnectionError:  # whoever asked has gone
+        raise
+    except Exception as error:
+        LOG.exception("%s %s failed", request.method, request.path)
+        return refused("internal", f"{request.method} {request.path} failed inside: {error!r}")
 
 
 def _guard(token: str) -> Any:
@@ -95,30 +124,37 @@ def _guard(token: str) -> Any:
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         if token:
             given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-            if not hmac.compare_digest(given.encode(), token.encode()):
-                return told({"error": "a token is needed: set OPTIMUS_TOKEN", "code": "forbidden"}, 401)
-        else:
-            host = (
-                request.host.rsplit(":", 1)[0] if not request.host.startswith("[") else request.host.split("]")[0] + "]"
-            )
-            if host not in LOOPBACK or request.headers.get("Origin", "").rstrip("/") not in (
-                "",
-                f"http://{request.host}",
-            ):
-                return told(
-                    {"error": f"this API serves this machine only, not {request.host}", "code": "forbidden"}, 403
-                )
+            if not hmac.compare_digest(given.encode(errors="surrogateescape"), token.encode()):
+                return refused("forbidden", "a token is needed: set OPTIMUS_TOKEN", 401)
+        elif (stranger := _stranger(request)) is not None:
+            return refused("forbidden", f"this API serves this machine only, not {stranger}", 403)
         return await handler(request)
 
     return guard
+
+
+def _stranger(request: web.Request) -> str | None:
+    """Whoever the request is for or from, if that is not this machine."""
+    host = request.host.lower()
+    name = host.split("]")[0] + "]" if host.startswith("[") else host.rsplit(":", 1)[0]
+    if name not in LOOPBACK:
+        return request.host
+    origin = request.headers.get("Origin", "")
+    return None if origin.lower().rstrip("/") in ("", f"http://{host}") else origin
 
 
 async def _healthz(request: web.Request) -> web.Response:
     mirror = request.app[MIRROR]
     trouble = mirror.shown.get("trouble", "")
     if not mirror.connected.is_set():
-        return told({"ok": False, "trouble": "the scheduler is not there"}, 503)
-    return told({"ok": not trouble, "trouble": trouble}, 503 if trouble else 200)
+        trouble = "the scheduler is not there"
+    if trouble:
+        return told({"ok": False, "trouble": trouble, "error": trouble, "code": "unavailable"}, 503)
+    return told({"ok": True, "trouble": ""})
+
+
+async def _openapi(request: web.Request) -> web.Response:  # noqa: ARG001 - the signature is aiohttp's
+    return told(openapi.document())
 
 
 async def _info(request: web.Request) -> web.Response:
@@ -141,12 +177,20 @@ async def _shown(request: web.Request) -> dict[str, Any]:
 
 
 async def _jobs(request: web.Request) -> web.Response:
+    wanted = _asked(request, "namespace", "queue", "phase", "jobClass")
+    if wanted.get("phase") not in (None, *PHASES):
+        raise RefusedError("invalid", f"there is no phase {wanted['phase']}; known are {', '.join(PHASES)}")
     jobs = (await _shown(request)).get("jobs", {}).values()
-    wanted = {
-        name: value for name, value in request.query.items() if name in ("namespace", "queue", "phase", "jobClass")
-    }
     found = [job for job in jobs if all(str(job.get(name)) == value for name, value in wanted.items())]
     return told(sorted(found, key=lambda job: (job["submittedMs"], job["namespace"], job["name"])))
+
+
+def _asked(request: web.Request, *known: str) -> dict[str, str]:
+    """The parameters of the address; a name that is not known would else be a wish that nobody hears."""
+    for name in request.query:
+        if name not in known:
+            raise RefusedError("invalid", f"unknown parameter {name}; known are {', '.join(known)}")
+    return dict(request.query)
 
 
 def _list(name: str) -> Handler:
@@ -168,9 +212,14 @@ async def _job(request: web.Request) -> web.Response:
 
 
 async def _submit(request: web.Request) -> web.Response:
-    text = (await request.read()).decode(errors="replace")
-    query = request.query
+    query = _asked(request, "where", "source")
     where, source = query.get("where", ""), query.get("source", "submitted")
+    try:
+        text = (await request.read()).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise RefusedError("invalid", f"{source} is not UTF-8 text (byte {error.start})") from None
+    if "\0" in where or (where and not where.startswith("/")):
+        raise RefusedError("invalid", "where is the folder that jobs start in: its whole path")
     return told(await request.app[MIRROR].call("submit", text=text, where=where, source=source), 201)
 
 
@@ -189,7 +238,7 @@ def _verb(verb: str) -> Handler:
 
 async def _scale(request: web.Request) -> web.Response:
     try:
-        replicas = msgspec.json.decode(await request.read(), type=dict[str, int])["replicas"]
+        replicas = msgspec.json.decode(await request.read(), type=dict[str, Number])["replicas"]
     except (msgspec.MsgspecError, KeyError) as error:
         raise RefusedError("invalid", 'say how many: {"replicas": 4}') from error
     return told(await request.app[MIRROR].call("scale", job=_name(request), replicas=replicas))
@@ -197,26 +246,39 @@ async def _scale(request: web.Request) -> web.Response:
 
 async def _watch(request: web.Request) -> web.StreamResponse:
     """First everything, then every change. One that does not keep up is ended, and may come again."""
-    mirror = request.app[MIRROR]
-    shown = await _shown(request)
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+    job, mirror = _asked(request, "job").get("job", ""), request.app[MIRROR]
+    await _shown(request)
+    async with _stream(request, "text/event-stream") as response:
+        queue, shown = mirror.watch(job)
+        try:
+            await response.write(b"event: everything\ndata: " + msgspec.json.encode(shown) + b"\n\n")
+            while True:
+                try:
+                    told_now = await asyncio.wait_for(queue.get(), HEARTBEAT_S)
+                except TimeoutError:
+                    told_now = b": still there\n\n"
+                if told_now is None:
+                    await response.write(b"event: behind\ndata: {}\n\n")
+                    break
+                await response.write(told_now)
+        finally:
+            mirror.watchers.pop(queue, None)
+    return response
+
+
+@asynccontextmanager
+async def _stream(request: web.Request, kind: str) -> AsyncIterator[web.StreamResponse]:
+    """An answer that is written bit by bit. One that fails breaks off, so that nobody takes it for whole."""
+    response = web.StreamResponse(headers={"Content-Type": kind, "Cache-Control": "no-store"})
     await response.prepare(request)
-    queue = mirror.watch()
     try:
-        await response.write(b"event: everything\ndata: " + msgspec.json.encode(shown) + b"\n\n")
-        while True:
-            try:
-                told_now = await asyncio.wait_for(queue.get(), HEARTBEAT_S)
-            except TimeoutError:
-                told_now = b": still there\n\n"
-            if told_now is None:
-                await response.write(b"event: behind\ndata: {}\n\n")
-                return response
-            await response.write(told_now)
-    except ConnectionError:
-        return response
-    finally:
-        mirror.watchers.discard(queue)
+        yield response
+    except ConnectionError:  # whoever asked has gone
+        pass
+    except Exception:
+        LOG.exception("%s %s failed", request.method, request.path)
+        if request.transport is not None:
+            request.transport.abort()
 
 
 def _logs(runs: Path) -> Handler:
@@ -224,27 +286,30 @@ def _logs(runs: Path) -> Handler:
         job = (await _shown(request)).get("jobs", {}).get(_name(request))
         if job is None:
             raise RefusedError("missing", f"there is no job {_name(request)}")
-        query, mirror = request.query, request.app[MIRROR]
-        if "tail" in query and not query["tail"].isdigit():
-            raise RefusedError("invalid", f"tail is a number of lines, not {query['tail']}")
-        tail = int(query["tail"]) if "tail" in query else None
+        query, mirror = _asked(request, "follow", "tail", "replica"), request.app[MIRROR]
+        tail = _lines(query["tail"]) if "tail" in query else None
+        follow = FLAGS.get(query.get("follow", "").lower())
+        if follow is None:
+            raise RefusedError("invalid", f"follow is 1 or 0, not {query['follow']}")
 
         def over() -> bool:
+            if request.transport is None:
+                return True
+            if not mirror.connected.is_set():
+                return False  # nobody knows; the scheduler may be back soon
             now = mirror.shown.get("jobs", {}).get(_name(request))
             return now is None or bool(now["final"]) or now["uid"] != job["uid"]
 
-        response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-store"})
-        await response.prepare(request)
-        found = lines(
-            runs,
-            job["uid"],
-            replica=query.get("replica", ""),
-            follow=query.get("follow", "") in ("1", "true"),
-            tail=tail,
-            over=over,
-        )
-        async for one in found:
-            await response.write(msgspec.json.encode(one) + b"\n")
+        async with _stream(request, "application/x-ndjson") as response:
+            replica = query.get("replica", "")
+            async for one in lines(runs, job["uid"], replica=replica, follow=follow, tail=tail, over=over):
+                await response.write(msgspec.json.encode(one) + b"\n")
         return response
 
     return handler
+
+
+def _lines(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= MOST_LINES):
+        raise RefusedError("invalid", f"tail is a number of lines, at most {MOST_LINES:,}, not {text[:40]}")
+    return int(text)

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, structs
 
-from optimus.jobs.life import Ended, Leaving, LeavingCause, Life, Outcome, Place, Replica
+from optimus.lives.life import Ended, Leaving, LeavingCause, Life, Outcome, Place, Replica
 from optimus.model.jobs import Job, JobType
 from optimus.model.observations import Observation, SlotFailed, SlotGone, SlotStopping, WorkloadEnded
 from optimus.model.workloads import Workload

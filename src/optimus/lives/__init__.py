@@ -1,13 +1,13 @@
-"""Jobs: the life of a UnifiedJob as a pure function.
+"""Lives: the life of a UnifiedJob as a pure function.
 
 Why: starting, saving, stopping, retrying and ending are the same on one machine and on Kubernetes; the hands differ.
 Owns: the phases of a job, and what has to be done for it: `reconcile(job, life, replicas, now) -> Changes`.
 Must not: start anything, read a clock, or know a body.
 """
 
-from optimus.jobs.life import Ended, Leaving, LeavingCause, Life, Outcome, Place, Replica
-from optimus.jobs.phases import JobPhase, phase_of
-from optimus.jobs.reconciling import Changes, reconcile
+from optimus.lives.life import Ended, Leaving, LeavingCause, Life, Outcome, Place, Replica
+from optimus.lives.phases import JobPhase, phase_of
+from optimus.lives.reconciling import Changes, reconcile
 
 __all__ = [
     "Changes",

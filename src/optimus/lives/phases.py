@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from optimus.jobs.life import LeavingCause, Life, Outcome, Replica
+from optimus.lives.life import LeavingCause, Life, Outcome, Replica
 from optimus.model.gangs import chains, minimum_replicas
 from optimus.model.workloads import Workload
 

@@ -1,0 +1,99 @@
+"""Waiting for a job: its state and its output as they come, also when the scheduler restarts meanwhile.
+
+Why: nobody should poll, and a restart of `optimus up` ends no job, so it must not end those who wait for one.
+Owns: when to ask again, and for how long.
+Must not: show anything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from optimus.client.connection import ApiError, Connection, JobError, Unreachable
+
+PATIENCE_S = 120.0
+"""For a scheduler that does not answer."""
+PAUSES_S = (0.1, 0.2, 0.5, 1.0, 2.0)
+POLL_S = 2.0
+"""Where there is no stream of events."""
+GONE = 503
+View = dict[str, Any]
+
+
+class Patience:
+    """What to do when nobody answers: wait a little, a little longer, and at last give up."""
+
+    def __init__(self, connection: Connection, until: float | None = None) -> None:
+        self._connection = connection
+        self._until = until
+        self._lost: float | None = None
+        self._times = 0
+
+    def well(self) -> None:
+        self._lost, self._times = None, 0
+
+    def lost(self, error: JobError) -> None:
+        """Returns when it is time to ask again; raises the error when it is not worth it."""
+        if isinstance(error, ApiError) and error.status != GONE:
+            raise error
+        now = time.monotonic()
+        self._lost = self._lost or now
+        if now - self._lost > PATIENCE_S:
+            raise error
+        pause = PAUSES_S[min(self._times, len(PAUSES_S) - 1)]
+        self._times += 1
+        time.sleep(pause if self._until is None else max(min(pause, self._until - now), 0))
+        self._connection.look_again()
+
+
+def views(connection: Connection, job: str, until: float | None = None) -> Iterator[View]:
+    """What is shown of a job: now, and whenever it changes, at most until then. Raises `JobError` if it is gone."""
+    patience = Patience(connection, until)
+    streams = True
+    while until is None or time.monotonic() < until:
+        try:
+            if not streams:
+                yield connection.get(f"/v1/jobs/{job}")
+                time.sleep(POLL_S if until is None else max(min(POLL_S, until - time.monotonic()), 0))
+                continue
+            for name, told in connection.events(until=until, job=job):
+                if name == "behind":
+                    break
+                patience.well()
+                jobs = told.get("jobs") or {}
+                if job in jobs and jobs[job] is not None:
+                    yield jobs[job]
+                elif job in jobs or name == "everything":
+                    raise ApiError(404, "missing", f"there is no job {job}")  # noqa: TRY301 - as when it is asked for
+        except ApiError as error:
+            if (streams and error.status in (405, 422, 501)) or (error.status == 404 and error.code != "missing"):
+                streams = False
+            else:
+                patience.lost(error)
+        except Unreachable as error:
+            if until is None or time.monotonic() < until:
+                patience.lost(error)
+
+
+def lines(
+    connection: Connection, job: str, *, follow: bool, tail: int | None, replica: str
+) -> Iterator[dict[str, Any]]:
+    """What its replicas have written. Following ends with the job; a stream that breaks off goes on where it was."""
+    patience = Patience(connection)
+    seen: dict[str, int] = {}
+    while True:
+        try:
+            query = {"follow": int(follow), "tail": None if seen else tail, "replica": replica}
+            for line in connection.lines(f"/v1/jobs/{job}/logs", **query):
+                patience.well()
+                if line["number"] > seen.get(line["start"], 0):
+                    seen[line["start"]] = line["number"]
+                    yield line
+            if not follow or connection.get(f"/v1/jobs/{job}")["final"]:
+                return
+        except (ApiError, Unreachable) as error:
+            if not follow:
+                raise
+            patience.lost(error)
