@@ -8,7 +8,7 @@ from optimus.lives import Ended, JobPhase, Outcome
 from optimus.lives.reconciling import end, take_away, told_to_leave
 from optimus.model.jobs import JobType
 from optimus.model.observations import SlotFailed, SlotGone, SlotStopping, WorkloadEnded
-from tests.jobs.lives import SECOND, Body, job
+from tests.lives.worlds import SECOND, Body, job
 
 WHO = "default/train"
 
