@@ -13,6 +13,8 @@ from tests.cli.terminal import ROOT, optimus
 EXAMPLES = sorted(path for path in (ROOT / "examples").iterdir() if path.is_dir() and path.name[:2].isdigit())
 SCENARIOS = [path for path in EXAMPLES if "-scenario-" in path.name]
 SIMULATIONS = [path for path in EXAMPLES if "-simulate-" in path.name]
+MACHINES = [path for path in EXAMPLES if "-machine-" in path.name]
+"""Run by tests/local/test_examples.py."""
 
 
 def commands(example: Path) -> list[str]:
@@ -24,7 +26,7 @@ def commands(example: Path) -> list[str]:
 
 def test_examples_are_numbered_without_gaps() -> None:
     assert [int(path.name[:2]) for path in EXAMPLES] == list(range(1, len(EXAMPLES) + 1))
-    assert sorted([*SCENARIOS, *SIMULATIONS]) == EXAMPLES, "each is run by a test below"
+    assert sorted([*SCENARIOS, *SIMULATIONS, *MACHINES]) == EXAMPLES, "each is run by a test"
 
 
 @pytest.mark.parametrize("example", SCENARIOS, ids=lambda path: path.name)
