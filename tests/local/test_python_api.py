@@ -150,6 +150,7 @@ def nothing() -> None: ...
         (lambda: optimus.submit(nothing), TypeError, "nothing is a Python function, and a job is a command"),  # type: ignore[arg-type]
         (lambda: optimus.submit(Path("x.yaml")), TypeError, "x.yaml is a path: optimus.submit_all"),  # type: ignore[arg-type]
         (lambda: optimus.submit(QUEUE), TypeError, "this is a document and no command"),
+        (lambda: optimus.submit({"kind": "UnifiedJob"}, gpus=4, name="x"), TypeError, "write gpus, name into it"),
         (lambda: optimus.submit(3), TypeError, "a command is text or a list of words, not 3"),  # type: ignore[arg-type]
         (lambda: optimus.submit({"kind": "Queue"}), optimus.JobError, "a Queue is no job"),
         (lambda: optimus.submit(""), optimus.JobError, "command"),

@@ -53,6 +53,17 @@ def submit(
     """
     connection = Connection(address, token)
     if isinstance(command, Mapping):
+        beside: dict[str, Any] = {"gpus": gpus != 1, "min_replicas": min_replicas != 1, "max_replicas": max_replicas}
+        beside |= {
+            "queue": queue,
+            "name": name,
+            "namespace": namespace,
+            "cpu": cpu,
+            "memory": memory,
+            "job_class": job_class,
+        }
+        beside |= {"priority": priority is not None, "array": array, "env": env, "checkpoint": checkpoint}
+        _demand_nothing({**beside, "retries": retries, "workdir": workdir, "spec": spec})
         return _submit_one(connection, _sole(command))
     _demand_command(command)
     wishes: dict[str, Any] = {
@@ -113,6 +124,12 @@ def _sole(document: Mapping[str, Any]) -> Mapping[str, Any]:
     if document.get("kind") in ("List", "Queue", "NodePool"):
         raise JobError(f"a {document['kind']} is no job: optimus.submit_all(document) takes it")
     return document
+
+
+def _demand_nothing(beside: Mapping[str, Any]) -> None:
+    said = [name for name, value in beside.items() if value]
+    if said:
+        raise TypeError(f"a document says everything itself: write {', '.join(said)} into it")
 
 
 def _demand_command(command: Any) -> None:
