@@ -17,6 +17,8 @@ been stopped for nothing: the plan is made again, and that workload has its turn
 
 from __future__ import annotations
 
+import numpy as np
+
 from optimus.decide.allocating import Allocator
 from optimus.decide.growing import Grower
 from optimus.decide.lines import line_up
@@ -112,8 +114,16 @@ def _sort_out(world: World) -> tuple[dict[int, Reason], list[int]]:
     hopefuls: list[int] = []
     known: Known = {}
     timed = world.snapshot.worked_out.once("timed queues", lambda: timed_queues(world.tree))
-    for row in sorted(world.table.pending, key=world.table.names.__getitem__):
-        refusal = standing_refusal(world, row, known)
+    rows = sorted(world.table.pending, key=world.table.names.__getitem__)
+    at = np.array(rows, dtype=np.int64)
+    kinds = columns.queue[at] * len(world.table.signatures) + columns.signature[at]
+    plain = (columns.queue[at] >= 0) & (columns.suspended[at] == 0) & (columns.retry_at[at] <= world.now_ms)
+    plain &= not any(queue.namespaces for queue in world.tree.queues)  # then its kind tells everything
+    welcome: set[int] = set()
+    for row, kind, is_plain in zip(rows, kinds.tolist(), plain.tolist(), strict=True):
+        refusal = None if is_plain and kind in welcome else standing_refusal(world, row, known)
+        if refusal is None and is_plain:
+            welcome.add(kind)
         if refusal is not None:
             refusals[row] = refusal
             if refusal.code is not Code.BACKING_OFF:
