@@ -26,6 +26,8 @@ class RealHands:
         self.keeper = Keeper(runs, self._told)
         self._saw_start = saw_start
         self._saw_end = saw_end
+        self.adopting = False
+        """Whether what is told now is of starts that an earlier scheduler asked for."""
 
     def spawn(self, asked: Spawn) -> None:
         try:
@@ -55,7 +57,9 @@ class RealHands:
         elif isinstance(event, Lost):
             self._saw_end(event.attempt, Ended(at_ms=_now_ms(), lost=True))
         elif not event.claimed_before:
-            self._saw_end(event.attempt, Ended(at_ms=_now_ms(), error=event.why))
+            # what an earlier scheduler asked for and nobody began is lost with it; that is no failure of the job
+            ended = Ended(at_ms=_now_ms(), lost=True) if self.adopting else Ended(at_ms=_now_ms(), error=event.why)
+            self._saw_end(event.attempt, ended)
 
 
 def _now_ms() -> int:
