@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from optimus.drivers.local.hands import Spawn
@@ -26,8 +26,13 @@ class RealHands:
         self.keeper = Keeper(runs, self._told)
         self._saw_start = saw_start
         self._saw_end = saw_end
-        self.adopting = False
-        """Whether what is told now is of starts that an earlier scheduler asked for."""
+        self._adopted: set[str] = set()
+        """Starts that an earlier scheduler asked for, and whose end was not known to it."""
+
+    async def adopt(self, starts: Iterable[str]) -> None:
+        """What became of them is told before this returns; of one whose remains have to be ended first, later."""
+        self._adopted = set(starts)
+        await self.keeper.adopt(self._adopted)
 
     def spawn(self, asked: Spawn) -> None:
         try:
@@ -58,8 +63,8 @@ class RealHands:
             self._saw_end(event.attempt, Ended(at_ms=_now_ms(), lost=True))
         elif not event.claimed_before:
             # what an earlier scheduler asked for and nobody began is lost with it; that is no failure of the job
-            ended = Ended(at_ms=_now_ms(), lost=True) if self.adopting else Ended(at_ms=_now_ms(), error=event.why)
-            self._saw_end(event.attempt, ended)
+            lost = event.attempt in self._adopted
+            self._saw_end(event.attempt, Ended(at_ms=_now_ms(), lost=lost, error="" if lost else event.why))
 
 
 def _now_ms() -> int:

@@ -69,10 +69,7 @@ class Running:
         for queue in queues:
             if queue.name not in self.body.queues:
                 self.body.put_queue(queue)
-        self.hands.adopting = True
-        await self.hands.keeper.adopt(unfinished)
-        await asyncio.sleep(0.05)  # what was told of them has arrived
-        self.hands.adopting = False
+        await self.hands.adopt(unfinished)
         self.body.stand_again()
         socket = self.store.folder / SOCKET
         socket.unlink(missing_ok=True)
