@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from optimus.drivers.local.keeping.events import Event, Exited, Limits, Lost, Refused, Request, Started
 from optimus.drivers.local.keeping.keeper import Keeper
@@ -18,12 +19,22 @@ A = TypeVar("A")
 E = TypeVar("E", Started, Exited, Refused, Lost)
 
 
-def request(attempt: str, *argv: str, workdir: str = "/", limits: Limits | None = None, **env: str) -> Request:
-    return Request(attempt, argv, {"PATH": os.environ["PATH"], **env}, workdir, limits)
+def request(
+    attempt: str, *argv: str, workdir: str = "/", limits: Limits | None = None, job: str = "", **env: str
+) -> Request:
+    return Request(attempt, argv, {"PATH": os.environ["PATH"], **env}, workdir, limits, job)
 
 
-def script(attempt: str, text: str) -> Request:
-    return request(attempt, "/bin/sh", "-c", text)
+def script(attempt: str, text: str, job: str = "") -> Request:
+    return request(attempt, "/bin/sh", "-c", text, job=job)
+
+
+def record_of(folder: Path) -> dict[str, Any]:
+    """What `started` says, all its lines."""
+    fields: dict[str, Any] = {}
+    for line in (folder / "started").read_text().splitlines():
+        fields |= json.loads(line)
+    return fields
 
 
 class House:

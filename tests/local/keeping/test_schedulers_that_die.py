@@ -19,7 +19,7 @@ from optimus.drivers.local.keeping import recording
 from optimus.drivers.local.keeping.events import Exited, Lost, Refused, Started
 from optimus.drivers.local.keeping.finding import Never, find
 from optimus.drivers.local.keeping.identity import boot_id
-from tests.local.keeping.keeping_house import alive, house, number_in, played, request, script, until
+from tests.local.keeping.keeping_house import alive, house, number_in, played, record_of, request, script, until
 
 SCHEDULER = Path(__file__).with_name("short_lived_scheduler.py")
 ONCE = "echo run >> {0}/ran-$N; until test -e {0}/gate; do sleep 0.02; done; exit $N"
@@ -29,9 +29,9 @@ HALF_EARLIER = (
 
 
 @contextmanager
-def scheduler(runs: Path, count: int, text: str) -> Iterator[IO[str]]:
+def scheduler(runs: Path, count: int, text: str, job: str = "") -> Iterator[IO[str]]:
     """Its words; it is killed at the end of the block."""
-    words = [sys.executable, str(SCHEDULER), str(runs), str(count), text]
+    words = [sys.executable, str(SCHEDULER), str(runs), str(count), text, job]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=env) as process:
         assert process.stdout is not None
@@ -41,12 +41,13 @@ def scheduler(runs: Path, count: int, text: str) -> Iterator[IO[str]]:
             process.kill()
 
 
-def test_twenty_replicas_outlive_their_scheduler(tmp_path: Path) -> None:
+@pytest.mark.parametrize("job", ["", "one"])
+def test_twenty_replicas_outlive_their_scheduler(tmp_path: Path, job: str) -> None:
     """Half of them end while there is no scheduler at all."""
     names = [f"r{number}" for number in range(20)]
-    with scheduler(tmp_path / "runs", 20, HALF_EARLIER.format(tmp_path)) as words:
+    with scheduler(tmp_path / "runs", 20, HALF_EARLIER.format(tmp_path), job) as words:
         assert {words.readline().split()[0] for _ in names} == {"Started"}
-    pids = {name: json.loads((tmp_path / "runs" / name / "started").read_text())["pid"] for name in names}
+    pids = {name: record_of(tmp_path / "runs" / name)["pid"] for name in names}
     assert all(alive(pid) for pid in pids.values())
     (tmp_path / "first").touch()
 
@@ -66,11 +67,12 @@ def test_twenty_replicas_outlive_their_scheduler(tmp_path: Path) -> None:
     assert [(tmp_path / f"ran-{number}").read_text() for number in range(20)] == ["run\n"] * 20
 
 
+@pytest.mark.parametrize("job", ["", "one"])
 @pytest.mark.parametrize("heard", [0, 1, 7])
-def test_killed_in_the_middle_of_starting_each_ran_once_or_never_will(tmp_path: Path, heard: int) -> None:
+def test_killed_in_the_middle_of_starting_each_ran_once_or_never_will(tmp_path: Path, heard: int, job: str) -> None:
     names = [f"r{number}" for number in range(40)]
     (tmp_path / "gate").touch()
-    with scheduler(tmp_path / "runs", 40, ONCE.format(tmp_path)) as words:
+    with scheduler(tmp_path / "runs", 40, ONCE.format(tmp_path), job) as words:
         while heard:
             heard -= words.readline().startswith("Started")
 

@@ -13,7 +13,7 @@ import pytest
 
 from optimus.drivers.local.keeping.events import Limits, Request, Started
 from optimus.drivers.local.keeping.recording import as_json
-from tests.local.keeping.keeping_house import house, played, request, script
+from tests.local.keeping.keeping_house import house, played, record_of, request, script
 
 
 def test_output_and_exit_code(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_output_and_exit_code(tmp_path: Path) -> None:
             assert [type(event).__name__ for event in here.told] == ["Started", "Exited"]
             files = {path.name for path in (tmp_path / "runs" / "a").iterdir()}
             assert files == {"log", "started", "exit"}
-            record = json.loads((tmp_path / "runs" / "a" / "started").read_text())
+            record = record_of(tmp_path / "runs" / "a")
             assert isinstance(here.told[0], Started)
             assert (record["pid"], record["wall_ms"]) == (here.told[0].pid, here.told[0].wall_ms)
 

@@ -365,6 +365,7 @@ class Body:
             self.hands.spawn(
                 Spawn(
                     start=start,
+                    job=one.uid,
                     folder=folder,
                     command=one.job.template.command,
                     environment=surroundings,

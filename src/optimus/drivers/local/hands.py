@@ -16,6 +16,8 @@ from msgspec import Struct
 class Spawn(Struct, frozen=True, kw_only=True):
     start: str
     """Unique name of this start; nothing is ever run twice under one name."""
+    job: str
+    """Of one job, those that are asked for together may be kept together."""
     folder: Path
     command: tuple[str, ...]
     environment: dict[str, str]

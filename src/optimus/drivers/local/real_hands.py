@@ -36,7 +36,7 @@ class RealHands:
 
     def spawn(self, asked: Spawn) -> None:
         try:
-            request = Request(asked.start, asked.command, asked.environment, asked.workdir or "/")
+            request = Request(asked.start, asked.command, asked.environment, asked.workdir or "/", job=asked.job)
         except ValueError as error:
             self._saw_end(asked.start, Ended(at_ms=_now_ms(), error=str(error)))
             return

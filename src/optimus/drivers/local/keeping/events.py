@@ -28,12 +28,14 @@ class Request:
     """All of it. `OPTIMUS_ATTEMPT_FOLDER` is added: what a replica leaves behind is recognised by it."""
     workdir: str
     limits: Limits | None = None
+    job: str = ""
+    """Starts of one job that are asked for together may share a supervisor, and so its fate; empty: not this one."""
 
     def __post_init__(self) -> None:
         checked(self.attempt)
         if not self.argv or not self.argv[0]:
             raise ValueError(f"{self.attempt}: argv names no command")
-        if any("\0" in word for word in (*self.argv, *self.env, *self.env.values(), self.workdir)):
+        if any("\0" in word for word in (*self.argv, *self.env, *self.env.values(), self.workdir, self.job)):
             raise ValueError(f"{self.attempt}: a NUL character in argv, env or workdir cannot be handed to a process")
         if bad := [name for name in self.env if "=" in name or not name]:
             raise ValueError(f"{self.attempt}: {bad[0]!r} cannot be the name of an environment variable")

@@ -8,8 +8,8 @@ Must not: end or signal anything.
     none        none     –             never: the name is taken now, so it never will
     none        there    –             never, for the reason that is written there
     "never"     –        –             never
-    there       –        lives         living: it is watched (with an exit, it still cleans up)
-    there       there    is gone       ended
+    there       there    –             ended
+    there       none     lives         living: its process is watched; a moment before and after, it cannot be told
     there       none     is gone       gone: another boot, or it was killed
 """
 
@@ -42,7 +42,7 @@ class StartRecord:
 class Living:
     started: StartRecord
     pidfd: int
-    """Of its supervisor; the finder's to close."""
+    """Of the replica; the finder's to close."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,10 @@ class Never:
 
 @dataclass(frozen=True, slots=True)
 class Unsure:
-    """To be asked again: this process has no file descriptor left, or the disk no room."""
+    """To be asked again: this process has no file descriptor left, or the disk no room, or it is just changing."""
 
     why: str
+    soon: bool = False
 
 
 Finding = Living | Ended | Gone | Never | Unsure
@@ -95,7 +96,7 @@ def read_start(folder: Path) -> StartRecord | None:
         return None
     try:
         return StartRecord(
-            replica=Process(int(fields["pid"]), int(fields["ticks"])),
+            replica=Process(int(fields.get("pid", 0)), int(fields.get("ticks", 0))),
             supervisor=Process(int(fields["supervisor_pid"]), int(fields["supervisor_ticks"])),
             boot=str(fields["boot"]),
             wall_ms=int(fields["wall_ms"]),
@@ -108,7 +109,7 @@ def read_start(folder: Path) -> StartRecord | None:
 
 def read_exit(folder: Path) -> Exit | None:
     fields = _fields(folder / "exit")
-    if not fields:
+    if not fields or not fields.keys() & {"ended_ms", "error"}:
         return None
     return Exit(
         code=fields.get("code"),
@@ -124,6 +125,8 @@ def read_exit(folder: Path) -> Exit | None:
 def _never(folder: Path) -> Never | None:
     """The reason, if it has not run and never will; this sees to the latter."""
     ended = read_exit(folder)
+    if ended is not None and read_start(folder) is not None:
+        return None  # since the first look it has started and ended
     if ended is not None:
         return Never(ended.error or "it ended before it started")
     try:
@@ -138,24 +141,37 @@ def _never(folder: Path) -> Never | None:
 
 def _standing(folder: Path, started: StartRecord, boot: str, *, supervisor_gone: bool) -> Finding:
     same_boot = started.boot == boot
-    if same_boot and not supervisor_gone:
-        pidfd = opened(started.supervisor)
-        if pidfd is not None:
-            return Living(started, pidfd)
+    lives = same_boot and not supervisor_gone and _is_there(started.supervisor)
     ended = read_exit(folder)  # after the look at its supervisor: it writes first and goes then
     if ended is not None:
         return Ended(started, ended)
+    if lives:
+        pidfd = opened(started.replica)
+        if pidfd is None:
+            return Unsure(f"{folder}: it is just being started, or has just ended", soon=True)
+        return Living(started, pidfd)
     why = "its supervisor is gone and left no exit record" if same_boot else "the machine was started anew"
     return Gone(started, why, same_boot)
 
 
+def _is_there(process: Process) -> bool:
+    pidfd = opened(process)
+    if pidfd is not None:
+        os.close(pidfd)
+    return pidfd is not None
+
+
 def _fields(path: Path) -> dict[str, Any] | None:
+    """Of all its lines; the later ones add to the earlier."""
     try:
         text = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    try:
-        fields = json.loads(text)
-    except ValueError:
-        return {}
-    return fields if isinstance(fields, dict) else {}
+    fields: dict[str, Any] = {}
+    for line in text.splitlines(keepends=True):
+        try:
+            more = json.loads(line if line.endswith(b"\n") else b"")
+        except ValueError:  # it is just being written, or the machine went down before it reached the disk
+            continue
+        fields |= more if isinstance(more, dict) else {}
+    return fields

@@ -1,16 +1,19 @@
 """The keeper: the scheduler's side of real processes. It asks for starts, hears of ends, and finds its own again.
 
 Why: one place that turns requests into events, each attempt with one story whatever died in between.
-Owns: who is waited for, by the pidfd of its supervisor; a nursery, and a new one when it dies.
+Owns: who is waited for, by its lifeline; a nursery, and a new one when it dies.
 Must not: wait in the scheduler's loop, poll, end a replica because the scheduler ends, or start anything twice.
 
-    spawn ─► asked ── born (a pidfd) ─► watched ── pidfd readable ─► its folder is read ─► Exited | Refused | Lost
-               │                           ▲
+    spawn ─► asked ── born ─► watched ── its lifeline is closed ─► its folder is read ─► Exited | Refused | Lost
+               │                 ▲
                │    adopt ─► its folder is read, and it lives
-               │                           │
+               │                 │
                └── the nursery died: claimed, its folder is read; not claimed, it is asked for again
 
 Started, if it is told, is told first. A story that has ended is forgotten here; its folder is for others to remove.
+
+A lifeline is the end of a pipe whose other end its supervisor holds until the attempt is over and on record, or until
+it is killed. Of one that was adopted, the pidfd of the replica is watched instead.
 """
 
 from __future__ import annotations
@@ -35,8 +38,8 @@ from optimus.drivers.local.keeping.reaching import Process, end_marked, opened, 
 
 _TRIES = 3
 """Of one start by nurseries that die meanwhile; then something is wrong that one more would not mend."""
-_LATER_S = 1.0
-"""Until a folder is read again that could not be judged: no descriptor left, no room on the disk."""
+_SOON_S, _LATER_S = 0.02, 1.0
+"""Until a folder is read again that could not be judged: it is changing; no descriptor left, no room on the disk."""
 _DYING_S = 10.0
 """How long a killed process may take before the scheduler is told all the same: it may hang in a driver."""
 
@@ -54,8 +57,7 @@ class Kept:
     serial: bytes = b""
     """Of the order. An answer to an earlier one is nobody's."""
     tries: int = 0
-    pidfd: int | None = None
-    """Of its supervisor."""
+    lifeline: int | None = None
     replica: Process | None = None
     """None until it is known to have started."""
     doomed: bool = False
@@ -169,7 +171,7 @@ class Keeper:
         ended, self._line = self._line, None
         if not self._open or ended is None:
             return  # what was asked for and not answered is for the next scheduler to adopt
-        unanswered = [kept for kept in self._asked.values() if kept.pidfd is None]
+        unanswered = [kept for kept in self._asked.values() if kept.lifeline is None]
         status = ended.process.returncode
         log.warning("the nursery ended with status %s; %d starts are to be settled", status, len(unanswered))
         for kept in unanswered:
@@ -183,14 +185,14 @@ class Keeper:
 
     # -- hearing ----------------------------------------------------------------------------------------------
 
-    def _heard(self, fields: list[bytes], pidfds: list[int]) -> None:
+    def _heard(self, fields: list[bytes], lifelines: list[int]) -> None:
         kind, *rest = fields
         if kind == wire.BORN:
-            for serial, pidfd in itertools.zip_longest(rest, pidfds):
-                self._born(self._asked.get(serial), pidfd)
+            for serial, lifeline in itertools.zip_longest(rest, lifelines):
+                self._born(self._asked.get(serial), lifeline)
             return
         kept = self._asked.get(rest[0])
-        if kept is None:  # its end was seen first, through its pidfd
+        if kept is None:  # its end was seen first, by its lifeline
             return
         if kind == wire.STARTED:
             _, pid, ticks, wall_ms, skipped = rest
@@ -199,33 +201,35 @@ class Keeper:
             _, why, claimed_before = rest
             self._refuse(kept, why.decode(errors="replace"), claimed_before=bool(claimed_before))
 
-    def _born(self, kept: Kept | None, pidfd: int | None) -> None:
-        if kept is None or kept.pidfd is not None:
-            if pidfd is not None:
-                os.close(pidfd)
-        elif pidfd is not None:
-            self._watch(kept, pidfd)
+    def _born(self, kept: Kept | None, lifeline: int | None) -> None:
+        if kept is None or kept.lifeline is not None:
+            if lifeline is not None:
+                os.close(lifeline)
+        elif lifeline is not None:
+            kept.lifeline = lifeline
+            self._loop.add_reader(lifeline, self._over, kept)
         else:  # there was no descriptor left to receive it with
             self._loop.call_later(_LATER_S, self._look, kept)
 
-    def _watch(self, kept: Kept, pidfd: int) -> None:
-        kept.pidfd = pidfd
-        self._loop.add_reader(pidfd, self._supervisor_gone, kept)
-
-    def _supervisor_gone(self, kept: Kept) -> None:
+    def _over(self, kept: Kept) -> None:
         self._unwatch(kept)
         self._look(kept, supervisor_gone=True)
 
+    def _adopted_is_over(self, kept: Kept) -> None:
+        self._unwatch(kept)
+        self._look(kept)
+
     def _look(self, kept: Kept, *, supervisor_gone: bool = False) -> None:
         """Let its folder say how it stands."""
-        if self._kept.get(kept.attempt) is not kept or kept.pidfd is not None:
+        if self._kept.get(kept.attempt) is not kept or kept.lifeline is not None:
             return  # settled since this was planned
         finding = find(kept.folder, self._boot, supervisor_gone=supervisor_gone)
         if isinstance(finding, Living | Ended | Gone):
             started = finding.started
             self._has_started(kept, started.replica, started.wall_ms, started.limits_skipped)
         if isinstance(finding, Living):
-            self._watch(kept, finding.pidfd)
+            kept.lifeline = finding.pidfd
+            self._loop.add_reader(finding.pidfd, self._adopted_is_over, kept)
         elif isinstance(finding, Ended):
             self._finish(kept, Exited(kept.attempt, finding.exit))
         elif isinstance(finding, Never):
@@ -234,6 +238,8 @@ class Keeper:
             burial = self._loop.create_task(self._bury(kept, finding))
             self._burials.add(burial)
             burial.add_done_callback(self._burials.discard)
+        elif finding.soon:
+            self._loop.call_later(_SOON_S, self._look, kept)
         else:
             log.warning("looking again later: %s", finding.why)
             self._loop.call_later(_LATER_S, self._look, kept)
@@ -285,10 +291,10 @@ class Keeper:
             del self._kept[kept.attempt]
 
     def _unwatch(self, kept: Kept) -> None:
-        if kept.pidfd is not None:
-            self._loop.remove_reader(kept.pidfd)
-            os.close(kept.pidfd)
-            kept.pidfd = None
+        if kept.lifeline is not None:
+            self._loop.remove_reader(kept.lifeline)
+            os.close(kept.lifeline)
+            kept.lifeline = None
 
     def _say(self, event: Event) -> None:
         try:

@@ -5,7 +5,7 @@ Owns: the fork of supervisors, a batch at a time.
 Must not: know what becomes of them, keep anything a supervisor would inherit, or import what takes memory.
 
     orders ──► nursery ── fork ──► one that bears a batch ── fork ──► supervisor, supervisor, …
-                  ▲                     │  reports `born` with their pidfds, ends: init adopts them
+                  ▲                     │  reports `born` with their lifelines, ends: init adopts them
                   └───── waits for it ──┘
 
 The line for reports is held by the nursery, by the one in between, and by each supervisor until it has said how its
@@ -90,19 +90,34 @@ def _bear(bodies: list[bytes], orders: socket.socket, reports: socket.socket, bo
 
 def _bear_all(bodies: list[bytes], reports: socket.socket, boot: str) -> None:
     born: list[tuple[bytes, int]] = []
-    for body in bodies:
-        order = wire.unpacked(body)
+    for orders in _together([wire.unpacked(body) for body in bodies]):
         try:
+            lifelines = [os.pipe() for _ in orders]  # closed on exec, as all that Python opens
             pid = os.fork()
         except OSError as error:
-            _refuse(reports, order, error)
+            for order in orders:
+                _refuse(reports, order, error)
             continue
         if not pid:
-            supervise(order, reports.fileno(), boot)
-        born.append((order.serial, pid))
-    if born:  # none of them was reaped, so each number is still its own
-        pidfds = [os.pidfd_open(pid) for _, pid in born]
-        socket.send_fds(reports, [wire.report(wire.BORN, *(serial for serial, _ in born))], pidfds)
+            for line in (*(hears for _, hears in born), *(hears for hears, _ in lifelines)):
+                os.close(line)
+            supervise(orders, [holds for _, holds in lifelines], reports.fileno(), boot)
+        for order, (hears, holds) in zip(orders, lifelines, strict=True):
+            os.close(holds)
+            born.append((order.serial, hears))
+    if born:
+        socket.send_fds(reports, [wire.report(wire.BORN, *(serial for serial, _ in born))], [line for _, line in born])
+
+
+def _together(orders: list[wire.Order]) -> list[list[wire.Order]]:
+    """Those of one job share a supervisor: they share its fate anyway."""
+    groups: list[list[wire.Order]] = []
+    for order in orders:
+        if groups and order.job and groups[-1][0].job == order.job:
+            groups[-1].append(order)
+        else:
+            groups.append([order])
+    return groups
 
 
 def _refuse(reports: socket.socket, order: wire.Order, error: OSError) -> None:

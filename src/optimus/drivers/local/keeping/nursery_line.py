@@ -29,7 +29,7 @@ _REPORTS_AT_ONCE = 64
 """Then others have their turn in the loop."""
 
 Heard = Callable[[list[bytes], list[int]], None]
-"""A report and the pidfds that came with it; they are the hearer's to close."""
+"""A report and the lifelines that came with it; they are the hearer's to close."""
 
 
 class NurseryLine:
@@ -90,16 +90,16 @@ class NurseryLine:
     def _hear(self) -> None:
         for _ in range(_REPORTS_AT_ONCE):
             try:
-                message, pidfds = _received(self._reports)
+                message, lifelines = _received(self._reports)
             except BlockingIOError:
                 return
             except OSError:
-                message, pidfds = b"", []
+                message, lifelines = b"", []
             if not message:
                 self._end()
                 self._ended()
                 return
-            self._heard(message.split(b"\0"), pidfds)
+            self._heard(message.split(b"\0"), lifelines)
             if self.over.is_set():
                 return
 
@@ -120,14 +120,14 @@ class NurseryLine:
 
 
 def _received(reports: socket.socket) -> tuple[bytes, list[int]]:
-    """`socket.recv_fds` takes flags and forgets them (Python 3.11); without this one, children would get the pidfds."""
+    """`socket.recv_fds` takes flags and forgets them (Python 3.11); without it, children would get the lifelines."""
     space = socket.CMSG_SPACE(wire.BATCH * array("i").itemsize)
     message, ancillary, _, _ = reports.recvmsg(wire.LARGEST_REPORT, space, socket.MSG_CMSG_CLOEXEC)
-    pidfds = array("i")
+    lifelines = array("i")
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            pidfds.frombytes(data[: len(data) - len(data) % pidfds.itemsize])
-    return message, list(pidfds)
+            lifelines.frombytes(data[: len(data) - len(data) % lifelines.itemsize])
+    return message, list(lifelines)
 
 
 def _begun(orders: socket.socket, reports: socket.socket, open_files: int) -> subprocess.Popen[bytes]:
@@ -145,7 +145,7 @@ def _begun(orders: socket.socket, reports: socket.socket, open_files: int) -> su
 
 
 def widen_open_files() -> int:
-    """A pidfd for each replica: more than the usual 1024. What the limit was, for those we start."""
+    """A lifeline for each replica: more than the usual 1024. What the limit was, for those we start."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(ValueError, OSError):

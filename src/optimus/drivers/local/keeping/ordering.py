@@ -13,6 +13,7 @@ def order_of(request: Request, folder: Path, serial: bytes, cgroup_root: Path | 
     limits = request.limits or Limits()
     return wire.Order(
         serial=serial,
+        job=os.fsencode(request.job),
         folder=os.fsencode(folder),
         workdir=os.fsencode(request.workdir),
         argv=[os.fsencode(word) for word in request.argv],

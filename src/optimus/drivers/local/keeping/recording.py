@@ -1,8 +1,14 @@
 """The names that decide about an attempt, written so that nobody ever reads half of one.
 
-Why: supervisors, replicas and restarted schedulers do not wait for each other; the file system is their referee.
+Why: supervisors and restarted schedulers do not wait for each other; the file system is their referee.
 Owns: `started` and `exit` in an attempt's folder, and how they come into being.
 Must not: read them (that is `finding`), or replace a `started` that is there.
+
+    started   one line when the name is taken, one when the process is there, one when it has ended; each a JSON object
+    exit      a second name of the same file, given when the last line is in it
+
+One file with two names: what ended can be put on record although the disk is full, since the line goes into a block
+that is there already; and a file less to be made is a good part of what a short job costs.
 """
 
 from __future__ import annotations
@@ -24,16 +30,28 @@ def record_start(folder: bytes, fields: Fields) -> None:
     A link, not a rename: a rename would replace what is there.
     """
     draft = folder + b"/started.%d" % os.getpid()
-    _write(draft, fields, durable=False)
+    _write(draft, fields, os.O_CREAT | os.O_TRUNC)
     try:
         os.link(draft, folder + STARTED)
     finally:
         os.unlink(draft)
 
 
-def record_exit(folder: bytes, fields: Fields) -> None:
+def add(folder: bytes, fields: Fields, *, durable: bool = False) -> None:
+    """One more line on what was started."""
+    _write(folder + STARTED, fields, os.O_APPEND, durable=durable)
+
+
+def record_exit(folder: bytes, fields: Fields, *, durable: bool) -> None:
+    """`durable`: it is still there after a power failure that comes before any scheduler has read it."""
+    add(folder, fields, durable=durable)
+    os.link(folder + STARTED, folder + EXIT)
+
+
+def record_refusal(folder: bytes, why: str) -> None:
+    """That it never started, and why."""
     draft = folder + b"/exit.tmp"
-    _write(draft, fields, durable=True)
+    _write(draft, {"error": why}, os.O_CREAT | os.O_TRUNC)
     os.rename(draft, folder + EXIT)
 
 
@@ -50,8 +68,8 @@ def forestall(folder: bytes) -> bool:
     return True
 
 
-def _write(path: bytes, fields: Fields, *, durable: bool) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+def _write(path: bytes, fields: Fields, flags: int, *, durable: bool = False) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, 0o644)
     try:
         text = as_json(fields)
         if os.write(fd, text) != len(text):  # the disk filled up in the middle

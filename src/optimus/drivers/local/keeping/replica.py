@@ -1,101 +1,97 @@
-"""How a fork becomes a replica: it puts itself on record, and only then runs what somebody wants to be run.
+"""How a supervisor brings a replica into the world: what was ordered, in a session of its own, writing to its log.
 
-Why: there is no moment in which user code runs and nobody has it on record.
-Owns: the last steps before exec, and the sentence that says which of them failed.
-Must not: leave anything of the supervisor to user code: files, signals, session.
+Why: nothing of the supervisor may reach user code (files, signals, session), and every failure has a sentence.
+Owns: the last steps before exec.
+Must not: put anything on record; the supervisor does, before and after.
 
-    session ─► log ─► cgroup ─► `started` ─► workdir ─► exec
-    └────── refused: it never ran ──────┘    └─ exited, error ─┘
-
-Its parent hears of it through a pipe that exec closes: one line once it is on record, then nothing, or what failed.
+    no limits   posix_spawn: the child borrows the supervisor's memory until its exec, and nothing is copied
+    limits      fork: the child has to put itself into its cgroup before it runs anything
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 
-from optimus.drivers.local.keeping import cgroups, recording, wire
-from optimus.drivers.local.keeping.identity import start_ticks
+from optimus.drivers.local.keeping import cgroups, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` itself would double the memory of a supervisor
-    from typing import NoReturn
+    from collections.abc import Callable
 
 MARK = b"OPTIMUS_ATTEMPT_FOLDER="
 """By its environment a process is known to belong to an attempt, even if its parents are gone and it fled its group."""
 _NOT_FOUND, _CANNOT_RUN = 127, 126  # as shells have it
 
 
-def become(order: wire.Order, supervisor: recording.Fields, tells: int) -> NoReturn:
-    code = _CANNOT_RUN
-    try:
-        code, failed = _try(order, supervisor, tells)
-        os.write(tells, failed)
-    finally:
-        os._exit(code)
+class NotStartedError(Exception):
+    """The command did not run: how a shell would have ended, and why."""
+
+    def __init__(self, code: int, why: bytes) -> None:
+        super().__init__(why)
+        self.code, self.why = code, why
 
 
-def _try(order: wire.Order, supervisor: recording.Fields, tells: int) -> tuple[int, bytes]:
-    """Comes back only if something failed."""
-    os.setsid()
-    try:
-        _put_on_record(order, supervisor, tells)
-    except FileExistsError:
-        return _CANNOT_RUN, b"a scheduler that came later has seen to it that this never runs"
-    except OSError as error:
-        return _CANNOT_RUN, b"its start cannot be written down: " + wire.told(error)
+def spawned(order: wire.Order, log: int) -> int:
+    """The number of the process. This one's folder is then the order's workdir."""
     try:
         os.chdir(order.workdir)
     except OSError as error:
-        return _CANNOT_RUN, b"workdir %s: %s" % (order.workdir, wire.told(error))
-    try:
-        _execute(order)
-    except FileNotFoundError:
-        return _NOT_FOUND, b"command not found: " + order.argv[0]
-    except OSError as error:
-        return _CANNOT_RUN, b"%s cannot be run: %s" % (order.argv[0], wire.told(error))
-
-
-def _put_on_record(order: wire.Order, supervisor: recording.Fields, tells: int) -> None:
-    log = os.open(order.folder + recording.LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-    for stream in (1, 2):  # what is read, 0, is /dev/null since the nursery began
-        os.dup2(log, stream)
-    skipped = _enter_limits(order)
-    ticks, wall_ms = start_ticks(os.getpid()), recording.now_ms()
-    own: recording.Fields = {"pid": os.getpid(), "ticks": ticks, "wall_ms": wall_ms, "limits_skipped": skipped}
-    if order.cgroup:
-        own["cgroup"] = os.fsdecode(order.cgroup)
-    recording.record_start(order.folder, own | supervisor)
-    os.write(tells, b"%d %d %s\n" % (ticks or 0, wall_ms, skipped.encode()))
-
-
-def _enter_limits(order: wire.Order) -> str:
-    if not order.cgroup and not order.memory_max and not order.cpu_max:
-        return ""
-    asked = {b"memory.max": order.memory_max, b"cpu.max": order.cpu_max}
-    limits = {name: value for name, value in asked.items() if value}
-    if not order.cgroup:
-        return "no cgroup was delegated"
-    skipped = cgroups.prepare(order.cgroup, limits)
-    try:
-        cgroups.enter(order.cgroup)
-    except OSError as error:
-        return skipped or f"no cgroup: {error.strerror}"
-    return skipped
-
-
-def _execute(order: wire.Order) -> NoReturn:
-    """Or raises: what is in the way where the command was found, else that it was not found."""
+        raise NotStartedError(_CANNOT_RUN, b"workdir %s: %s" % (order.workdir, wire.told(error))) from None
+    begin = _forked if order.cgroup else _borrowing
     env = dict(item.split(b"=", 1) for item in order.env) | {MARK[:-1]: order.folder}
+    try:
+        return _found(order, env, lambda path: begin(path, order, env, log))
+    except FileNotFoundError:
+        raise NotStartedError(_NOT_FOUND, b"command not found: " + order.argv[0]) from None
+    except OSError as error:
+        why = b"%s cannot be run: %s" % (order.argv[0], wire.told(error))
+        raise NotStartedError(_CANNOT_RUN, why) from None
+
+
+def _found(order: wire.Order, env: dict[bytes, bytes], begin: Callable[[bytes], int]) -> int:
+    """Or raises: what is in the way where the command was found, else that it was not found."""
     command = order.argv[0]
     if b"/" in command:
-        os.execve(command, order.argv, env)  # noqa: S606 - to run it is what we are for
+        return begin(command)
     denied: OSError | None = None
     for folder in env.get(b"PATH", os.fsencode(os.defpath)).split(b":"):
         try:
-            os.execve((folder or b".") + b"/" + command, order.argv, env)  # noqa: S606 - as above
+            return begin((folder or b".") + b"/" + command)
         except (FileNotFoundError, NotADirectoryError):
             pass
         except OSError as error:
             denied = error
     raise denied or FileNotFoundError(2, os.strerror(2))
+
+
+def _borrowing(path: bytes, order: wire.Order, env: dict[bytes, bytes], log: int) -> int:
+    to_log = [(os.POSIX_SPAWN_DUP2, log, stream) for stream in (1, 2)]  # 0 is /dev/null since the nursery began
+    return os.posix_spawn(path, order.argv, env, file_actions=to_log, setsid=True)
+
+
+def _forked(path: bytes, order: wire.Order, env: dict[bytes, bytes], log: int) -> int:
+    """OSError, as with posix_spawn: the child says through a pipe, which exec closes, what was in the way."""
+    if not os.access(path, os.F_OK):
+        raise FileNotFoundError(2, os.strerror(2))
+    hears, tells = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.setsid()
+            for stream in (1, 2):
+                os.dup2(log, stream)
+            with contextlib.suppress(OSError):  # limits that cannot be kept do not make a start fail
+                cgroups.enter(order.cgroup)
+            os.execve(path, order.argv, env)  # noqa: S606 - to run it is what we are for
+        except OSError as error:
+            os.write(tells, b"%d" % (error.errno or 0))
+        finally:
+            os._exit(_CANNOT_RUN)
+    os.close(tells)
+    failed = os.read(hears, 64)
+    os.close(hears)
+    if failed:
+        os.waitpid(pid, 0)
+        raise OSError(int(failed), os.strerror(int(failed)))
+    return pid

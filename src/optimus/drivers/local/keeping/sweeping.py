@@ -1,7 +1,8 @@
 """What a replica leaves behind is ended: background processes, whatever session they fled to.
 
 Why: a leaked data loader holds a GPU for ever.
-Owns: the end of everything below one supervisor.
+Owns: the end of everything below one supervisor, or of what one of its replicas left there: orphans become children of
+the supervisor, and their environment says whose they are. One that wiped it goes with the last replica.
 Must not: wait for ever for a process that cannot die (one that hangs in a driver).
 """
 
@@ -11,6 +12,10 @@ import contextlib
 import os
 import signal
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container
 
 PATIENCE_S = 10.0
 
@@ -23,6 +28,21 @@ def sweep(patience_s: float = PATIENCE_S) -> None:
         for pid in _children():
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)  # safe: nobody but us reaps it, so the number is still its own
+        time.sleep(pause)
+        pause = min(pause * 2, 0.05)
+
+
+def sweep_marked(mark: bytes, spared: Container[int], patience_s: float = PATIENCE_S) -> None:
+    """End those children whose environment has the mark, and what they leave; the spared are others' replicas."""
+    until = time.monotonic() + patience_s
+    pause = 0.001
+    while left := [pid for pid in _children() if pid not in spared and _marked(pid, mark)]:
+        for pid in left:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, os.WNOHANG)
+        if time.monotonic() > until:
+            return
         time.sleep(pause)
         pause = min(pause * 2, 0.05)
 
@@ -52,3 +72,12 @@ def _parent(pid: str) -> int:
     except OSError:
         return 0
     return int(text[text.rindex(b")") + 2 :].split()[1])
+
+
+def _marked(pid: int, mark: bytes) -> bool:
+    """A zombie has no environment any more; whoever waits for any child reaps it."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return mark in file.read().split(b"\0")
+    except OSError:
+        return False

@@ -5,8 +5,8 @@ at once, so each is one packet. Both sides import this, and the small side must 
 Owns: the bytes.
 Must not: import what takes memory.
 
-    order   serial, folder, workdir, cgroup, memory, cpu, number of arguments, arguments…, NAME=value…
-    report  born, serial… (with one pidfd each) | started, serial, pid, ticks, wall_ms, skipped
+    order   serial, job, folder, workdir, cgroup, memory, cpu, number of arguments, arguments…, NAME=value…
+    report  born, serial… (with one lifeline each) | started, serial, pid, ticks, wall_ms, skipped
             | refused, serial, why, claimed_before
 """
 
@@ -16,14 +16,14 @@ from collections.abc import Iterator
 
 BORN, STARTED, REFUSED = b"born", b"started", b"refused"
 BATCH = 32
-"""Supervisors that are forked and reported together; their pidfds must fit one packet (253)."""
+"""Starts that are made and reported together; their lifelines must fit one packet (253)."""
 LARGEST_REPORT = 1 << 16
 
 
 class Order:
     """One start, as the nursery sees it: bytes throughout, since paths and arguments are."""
 
-    __slots__ = ("argv", "cgroup", "cpu_max", "env", "folder", "memory_max", "serial", "workdir")
+    __slots__ = ("argv", "cgroup", "cpu_max", "env", "folder", "job", "memory_max", "serial", "workdir")
 
     def __init__(
         self,
@@ -33,27 +33,31 @@ class Order:
         workdir: bytes,
         argv: list[bytes],
         env: list[bytes],
+        job: bytes = b"",
         cgroup: bytes = b"",
         memory_max: bytes = b"",
         cpu_max: bytes = b"",
     ) -> None:
         self.serial = serial
         """Of the request, not of the attempt: an answer that comes late belongs to nobody else."""
+        self.job = job
+        """Orders of the same one may share a supervisor; empty: this one has its own."""
         self.folder, self.workdir, self.argv, self.env = folder, workdir, argv, env
         self.cgroup, self.memory_max, self.cpu_max = cgroup, memory_max, cpu_max
         """Empty: there is no such limit, or nobody to keep it."""
 
 
 def packed(order: Order) -> bytes:
-    head = (order.serial, order.folder, order.workdir, order.cgroup, order.memory_max, order.cpu_max)
+    head = (order.serial, order.job, order.folder, order.workdir, order.cgroup, order.memory_max, order.cpu_max)
     body = b"\0".join((*head, b"%d" % len(order.argv), *order.argv, *order.env))
     return len(body).to_bytes(4, "big") + body
 
 
 def unpacked(body: bytes) -> Order:
-    serial, folder, workdir, cgroup, memory_max, cpu_max, count, *rest = body.split(b"\0")
+    serial, job, folder, workdir, cgroup, memory_max, cpu_max, count, *rest = body.split(b"\0")
     return Order(
         serial=serial,
+        job=job,
         folder=folder,
         workdir=workdir,
         argv=rest[: int(count)],
