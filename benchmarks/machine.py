@@ -56,13 +56,26 @@ class Machine:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
+    def cpu_ms(self) -> dict[str, int]:
+        """Processor time so far of the scheduler, and of its child that speaks HTTP; wall time depends on who else is there."""
+        spent = {"scheduler": _cpu_ms(self.process.pid)}
+        for child in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
+            if "local.web.process" in Path(f"/proc/{child}/cmdline").read_text():
+                spent["http"] = _cpu_ms(int(child))
+        return spent
+
     def stop(self) -> None:
         self.process.terminate()
         self.process.wait(60)
 
 
+def _cpu_ms(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * 1000 // os.sysconf("SC_CLK_TCK")
+
+
 def array(machine: Machine, parts: int) -> dict[str, Any]:
-    begun, memory = time.perf_counter(), [machine.rss_mib()]
+    begun, memory, cpu_ms = time.perf_counter(), [machine.rss_mib()], machine.cpu_ms()
     machine.submit("many", parts)
     done = 0
     while done < parts:
@@ -74,11 +87,13 @@ def array(machine: Machine, parts: int) -> dict[str, Any]:
     seconds = time.perf_counter() - begun
     assert counts == {"Succeeded": parts}, counts
     memory.append(machine.rss_mib())
+    spent = {who: round((ms - cpu_ms[who]) / parts, 2) for who, ms in machine.cpu_ms().items()}
     return {
         "parts": parts,
         "seconds": round(seconds, 1),
         "per_s": round(parts / seconds),
         "rss_mib": list(map(round, memory)),
+        "cpu_ms_each": spent,
     }
 
 
@@ -109,6 +124,7 @@ def main(arguments: list[str] | None = None) -> int:
         store_mib = round(sum(f.stat().st_size for f in machine.folder.glob("optimus.db*")) / 2**20, 1)
     print(f"bare start and wait: {bare:,} a second")
     print(f"an array of {many['parts']:,}: {many['per_s']} starts a second (asked: {TARGET})")
+    print(f"processor time of each start in ms: {many['cpu_ms_each']}")
     print(f"memory of the scheduler: {many['rss_mib']} MiB")
     print(f"{one_by_one['jobs']} jobs: {one_by_one['submitted_per_s']} submitted, {one_by_one['per_s']} done a second")
     print(f"the store: {store_mib} MiB")
