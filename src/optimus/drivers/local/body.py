@@ -21,6 +21,7 @@ from msgspec import structs
 from optimus.drivers.local.hands import Hands, Spawn
 from optimus.drivers.local.store import Happening, Run, Store, StoreError, Submitted
 from optimus.drivers.local.surroundings import environment
+from optimus.drivers.local.unwritten import Unwritten
 from optimus.engine.engine import Engine
 from optimus.lives import Changes, Ended, Life, Outcome, Place, Replica, reconcile
 from optimus.lives.reconciling import end, grant, take_away, told_to_leave
@@ -43,8 +44,6 @@ from optimus.model.workloads import Workload
 
 TICK_MS = 2_000
 """Without news the brain is asked again after this time, as long as something waits."""
-RUNS_KEPT = 20_000
-HAPPENINGS_KEPT = 50_000
 
 
 class Body:
@@ -81,13 +80,7 @@ class Body:
         self._facts: list[Observation] = []
         self._touched: set[str] = set()
         self._again: list[tuple[int, str]] = []
-        self._changed_jobs: set[str] = set()
-        self._changed_lives: set[str] = set()
-        self._changed_replicas: dict[str, str] = {}
-        """Start -> workload."""
-        self._dropped_replicas: set[str] = set()
-        self._happenings: list[Happening] = []
-        self._runs: list[Run] = []
+        self._unwritten = Unwritten()
         self._spawns: list[tuple[str, Place, str]] = []
         self._asks: list[str] = []
         self._kills: list[str] = []
@@ -143,10 +136,10 @@ class Body:
     def submit(self, one: Submitted) -> None:
         self.jobs[one.job.id] = one
         self.changed.add(one.job.id)
-        self._changed_jobs.add(one.job.id)
+        self._unwritten.jobs.add(one.job.id)
         for workload in one.job.workloads():
             self.lives[workload.id] = Life(workload=workload.id)
-            self._changed_lives.add(workload.id)
+            self._unwritten.lives.add(workload.id)
             self._touched.add(workload.id)
             self._facts.append(WorkloadSeen(self.workload(workload.id)))
         self._count(one)
@@ -156,7 +149,7 @@ class Body:
         """The same job, asked for in another way: suspended, resumed, another size."""
         self.jobs[one.job.id] = one
         self.changed.add(one.job.id)
-        self._changed_jobs.add(one.job.id)
+        self._unwritten.jobs.add(one.job.id)
         for life in self.lives_of(one.job.id):
             if not life.over:
                 self._facts.append(WorkloadSeen(self.workload(life.workload)))
@@ -207,7 +200,7 @@ class Body:
         self._facts.append(fact)
 
     def happened(self, at_ms: int, who: str, code: str, text: str) -> None:
-        self._happenings.append(Happening(at_ms, who, code, text))
+        self._unwritten.happenings.append(Happening(at_ms, who, code, text))
 
     # -- a turn -------------------------------------------------------------------------------------------------------
 
@@ -297,13 +290,12 @@ class Body:
         if life != before:
             self.changed.add(one.job.id)
             self.lives[workload] = life
-            self._changed_lives.add(workload)
+            self._unwritten.lives.add(workload)
             self._note_end(before, life, now_ms)
         for replica in changes.forget:
             del self.replicas[workload][replica.start]
             self._workload_of_start.pop(replica.start, None)
-            self._changed_replicas.pop(replica.start, None)
-            self._dropped_replicas.add(replica.start)
+            self._unwritten.drop(replica.start)
         for place in changes.start:
             start = f"{one.uid}-{_part(life, one)}{life.attempt}-{place.role}-{place.ordinal}-{now_ms}"
             self._put_replica(workload, Replica(start=start, role=place.role, ordinal=place.ordinal), touch=False)
@@ -325,34 +317,22 @@ class Body:
         self.happened(now_ms, job_of_workload(life.workload), life.outcome.capitalize(), life.ended_text)
         self._open_parts[job_of_workload(life.workload)] -= 1
         if not self._open_parts[job_of_workload(life.workload)]:
-            self._changed_jobs.add(job_of_workload(life.workload))
+            self._unwritten.jobs.add(job_of_workload(life.workload))
         workload = self.workload(life.workload)
         if life.outcome is Outcome.SUCCEEDED:
-            self._runs.append(Run(workload.queue, workload.family, life.ran_ms, 0))
+            self._unwritten.runs.append(Run(workload.queue, workload.family, life.ran_ms, 0))
 
     # -- writing down and doing ---------------------------------------------------------------------------------------
 
     def _write(self) -> bool:
-        changed = (self._changed_jobs, self._changed_lives, self._changed_replicas, self._dropped_replicas)
-        if not any(changed) and not self._happenings and not self._runs:
+        if not self._unwritten:
             return True
         try:
-            with self.store.turn():
-                self.store.put_jobs((self.jobs[job], self._ended_ms(job)) for job in sorted(self._changed_jobs))
-                self.store.put_lives((job_of_workload(w), self.lives[w]) for w in sorted(self._changed_lives))
-                seen = sorted(self._changed_replicas.items())
-                self.store.put_replicas((w, self.replicas[w][start]) for start, w in seen)
-                self.store.drop_replicas(sorted(self._dropped_replicas))
-                self.store.remember(self._runs, at_most=RUNS_KEPT)
-                self.store.tell(self._happenings, at_most=HAPPENINGS_KEPT)
+            self._unwritten.write(self.store, self.jobs, self._ended_ms, self.lives, self.replicas)
         except StoreError as error:
             self.trouble = str(error)
             return False
         self.trouble = ""
-        for written in changed:
-            written.clear()
-        self._runs.clear()
-        self._happenings.clear()
         self.version += 1
         return True
 
@@ -413,14 +393,14 @@ class Body:
     def _put_life(self, life: Life) -> None:
         self.changed.add(job_of_workload(life.workload))
         self.lives[life.workload] = life
-        self._changed_lives.add(life.workload)
+        self._unwritten.lives.add(life.workload)
         self._touched.add(life.workload)
 
     def _put_replica(self, workload: str, replica: Replica, *, touch: bool = True) -> None:
         self.changed.add(job_of_workload(workload))
         self.replicas.setdefault(workload, {})[replica.start] = replica
         self._workload_of_start[replica.start] = workload
-        self._changed_replicas[replica.start] = workload
+        self._unwritten.replicas[replica.start] = workload
         if touch:
             self._touched.add(workload)
 
