@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 from optimus.drivers.local.keeping.events import Exited, Lost, Started
+from optimus.drivers.local.keeping.nursery import FLOOD
 from tests.local.keeping.keeping_house import alive, house, number_in, played, record_of, request, script, until
 
 
@@ -22,6 +23,20 @@ def test_one_supervisor_for_a_job_and_one_for_each_that_has_none(tmp_path: Path)
                 above[attempt] = record_of(tmp_path / attempt)["supervisor_pid"]
             assert above["a0"] == above["a1"]
             assert len(set(above.values())) == 4
+
+    played(story)
+
+
+def test_in_a_flood_a_few_jobs_share_one(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with house(tmp_path) as here:
+            names = [f"r{number}" for number in range(32)]
+            for name in names:
+                here.keeper.spawn(script(name, "exit 3", job=name))
+            assert {(await here.hears(Exited, name)).exit.code for name in names} == {3}
+            above = [record_of(tmp_path / name)["supervisor_pid"] for name in names]
+            assert len(set(above)) < 16
+            assert max(above.count(pid) for pid in above) <= FLOOD
 
     played(story)
 

@@ -12,7 +12,7 @@ Must not: know jobs, decide, restart anything, or import the rest of Optimus.
        └────────── lifeline: it is over ─────────────┘ then the files speak: `started`, `exit`
 
 Replicas of one job that start together share a supervisor, at most 32 of them: a gang shares its fate anyway, and a
-process less for each is most of what a short one costs.
+process less for each is most of what a short one costs. In a flood, so do up to eight starts of several jobs.
 
 An interpreter takes too long to start for every replica, so one is kept warm and forks. Messages are only a faster way
 to hear what the files say; whoever comes later reads the files and knows the same.

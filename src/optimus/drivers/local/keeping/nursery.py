@@ -26,6 +26,10 @@ from optimus.drivers.local.keeping.identity import boot_id
 from optimus.drivers.local.keeping.kernel import be_called
 from optimus.drivers.local.keeping.supervisor import supervise
 
+FLOOD = 8
+"""More jobs than this at once are short ones, as a rule, or all that ran before a restart: up to so many starts share a
+supervisor then. Copying the interpreter for each would take longer than the work."""
+
 
 def serve(orders_fd: int, reports_fd: int, open_files: int) -> None:
     """Until the scheduler closes its end, or dies."""
@@ -110,14 +114,21 @@ def _bear_all(bodies: list[bytes], reports: socket.socket, boot: str) -> None:
 
 
 def _together(orders: list[wire.Order]) -> list[list[wire.Order]]:
-    """Those of one job share a supervisor: they share its fate anyway."""
+    """Who shares a supervisor: those of one job, which share its fate anyway, and in a flood a few of several jobs."""
     groups: list[list[wire.Order]] = []
     for order in orders:
         if groups and order.job and groups[-1][0].job == order.job:
             groups[-1].append(order)
         else:
             groups.append([order])
-    return groups
+    if len(groups) <= FLOOD:
+        return groups
+    shared: list[list[wire.Order]] = [[]]
+    for group in groups:
+        if shared[-1] and len(shared[-1]) + len(group) > FLOOD:
+            shared.append([])
+        shared[-1] += group
+    return shared
 
 
 def _refuse(reports: socket.socket, order: wire.Order, error: OSError) -> None:
