@@ -58,7 +58,7 @@ class Machine:
         return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
     def cpu_ms(self) -> dict[str, int]:
-        """Processor time so far of the scheduler, and of its child that speaks HTTP. Others here do not change it much."""
+        """Processor time so far of the scheduler, and of its child that speaks HTTP; others here change it little."""
         spent = {"scheduler": _cpu_ms(self.process.pid)}
         for child in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
             if "local.web.process" in Path(f"/proc/{child}/cmdline").read_text():
@@ -139,9 +139,8 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"an array of {many['parts']:,}: {many['per_s']} starts a second (asked: {TARGET})")
     print(f"processor time of each start in ms: {many['cpu_ms_each']}")
     print(f"memory of the scheduler: {many['rss_mib']} MiB")
-    print(
-        f"{in_one_file['jobs']:,} jobs in one file: {in_one_file['per_s']} starts a second, {in_one_file['cpu_ms_each']}"
-    )
+    told = f"{in_one_file['per_s']} starts a second, {in_one_file['cpu_ms_each']}"
+    print(f"{in_one_file['jobs']:,} jobs in one file: {told}")
     print(f"{one_by_one['jobs']} jobs: {one_by_one['submitted_per_s']} submitted, {one_by_one['per_s']} done a second")
     print(f"the store: {store_mib} MiB")
     if chosen.parts == PARTS:
