@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from optimus.drivers.local.keeping.events import Event, Exited, Limits, Lost, Refused, Request, Started
 from optimus.drivers.local.keeping.keeper import Keeper
+from optimus.drivers.local.keeping.limiting import Limiting
 
 PATIENCE_S = 20.0
 A = TypeVar("A")
@@ -22,18 +23,18 @@ def request(attempt: str, *argv: str, workdir: str = "/", limits: Limits | None 
     return Request(attempt, argv, {"PATH": os.environ["PATH"], **env}, workdir, limits)
 
 
-def script(attempt: str, text: str) -> Request:
-    return request(attempt, "/bin/sh", "-c", text)
+def script(attempt: str, text: str, limits: Limits | None = None) -> Request:
+    return request(attempt, "/bin/sh", "-c", text, limits=limits)
 
 
 class House:
     """A keeper and everything it told."""
 
-    def __init__(self, runs: Path, *, cgroup_root: Path | None = None) -> None:
+    def __init__(self, runs: Path, *, limiting: Limiting | None = None) -> None:
         self.runs = runs
         self.told: list[Event] = []
         self._news = asyncio.Event()
-        self.keeper = Keeper(runs, self._hear, cgroup_root=cgroup_root)
+        self.keeper = Keeper(runs, self._hear, limiting=limiting)
 
     def _hear(self, event: Event) -> None:
         self.told.append(event)
@@ -70,8 +71,8 @@ class House:
 
 
 @asynccontextmanager
-async def house(runs: Path, *, cgroup_root: Path | None = None) -> AsyncIterator[House]:
-    it = House(runs, cgroup_root=cgroup_root)
+async def house(runs: Path, *, limiting: Limiting | None = None) -> AsyncIterator[House]:
+    it = House(runs, limiting=limiting)
     await it.keeper.start()
     try:
         yield it

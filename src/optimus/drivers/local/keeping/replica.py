@@ -63,22 +63,18 @@ def _put_on_record(order: wire.Order, supervisor: recording.Fields, tells: int) 
     skipped = _enter_limits(order)
     ticks, wall_ms = start_ticks(os.getpid()), recording.now_ms()
     own: recording.Fields = {"pid": os.getpid(), "ticks": ticks, "wall_ms": wall_ms, "limits_skipped": skipped}
-    if order.cgroup:
-        own["cgroup"] = os.fsdecode(order.cgroup)
+    if order.cgroups:
+        own["cgroups"] = os.fsdecode(b"\n".join(order.cgroups))
     recording.record_start(order.folder, own | supervisor)
     os.write(tells, b"%d %d %s\n" % (ticks or 0, wall_ms, skipped.encode()))
 
 
 def _enter_limits(order: wire.Order) -> str:
-    if not order.cgroup and not order.memory_max and not order.cpu_max:
+    if not order.cgroups:
         return ""
-    asked = {b"memory.max": order.memory_max, b"cpu.max": order.cpu_max}
-    limits = {name: value for name, value in asked.items() if value}
-    if not order.cgroup:
-        return "no cgroup was delegated"
-    skipped = cgroups.prepare(order.cgroup, limits)
+    skipped = cgroups.prepare(order.cgroups, order.settings)
     try:
-        cgroups.enter(order.cgroup)
+        cgroups.enter(order.cgroups)
     except OSError as error:
         return skipped or f"no cgroup: {error.strerror}"
     return skipped

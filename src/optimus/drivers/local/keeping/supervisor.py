@@ -74,7 +74,8 @@ def _keep(order: wire.Order, reports: int, boot: str) -> None:
     on_record, newline, failed = _all_of(hears).partition(b"\n")
     if not newline:
         os.waitpid(pid, 0)
-        why = on_record or b"it was killed before it was on record"
+        why = on_record or (b"it was killed before it was on record" + _for_lack_of_memory(order))
+        cgroups.remove(order.cgroups)
         _refused(order, reports, why)
         if not os.path.exists(order.folder + recording.STARTED):  # else a later scheduler said that it never runs
             _record(order, {"error": why.decode(errors="replace")}, retries_s=())
@@ -93,13 +94,21 @@ def _keep(order: wire.Order, reports: int, boot: str) -> None:
             "max_rss_bytes": usage.ru_maxrss * 1024,
             "user_cpu_ms": round(usage.ru_utime * 1000),
             "system_cpu_ms": round(usage.ru_stime * 1000),
-        },
+        }
+        | _shortage(order),
     )
-    if order.cgroup:
-        cgroups.end(order.cgroup)
+    cgroups.end(order.cgroups)
     sweep()
-    if order.cgroup:
-        cgroups.remove(order.cgroup)
+    cgroups.remove(order.cgroups)
+
+
+def _shortage(order: wire.Order) -> recording.Fields:
+    found = cgroups.shortage(order.cgroups)
+    return {} if found is None else {"oom_used_bytes": found[0], "oom_limit_bytes": found[1]}
+
+
+def _for_lack_of_memory(order: wire.Order) -> bytes:
+    return b": its memory limit is too small to start anything" if cgroups.shortage(order.cgroups) else b""
 
 
 def _outlast(pid: int) -> tuple[int, resource.struct_rusage]:
