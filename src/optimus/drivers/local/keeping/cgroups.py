@@ -8,7 +8,6 @@ Must not: make a start fail: limits that cannot be kept are said, not enforced o
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import signal
@@ -61,6 +60,11 @@ def shortage(groups: list[bytes]) -> tuple[int, int | None] | None:
                 events[b"oom"] = (peak or 0) + _HUGE_PAGE >= limit
             return peak or limit or 0, limit if events.get(b"oom") else None
     return None
+
+
+def still_used(groups: list[bytes]) -> list[bytes]:
+    """Those that cannot be removed yet, because something is in them; the others are removed."""
+    return [group for group in groups if not _removed(group)]
 
 
 def end(groups: list[bytes], patience_s: float = _PATIENCE_S) -> None:
@@ -148,9 +152,19 @@ def _numbers(path: bytes) -> dict[bytes, int]:
 
 
 def _text(path: bytes) -> bytes:
-    with contextlib.suppress(OSError), open(path, "rb") as file:
-        return file.read()
-    return b""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    text = b""
+    try:
+        while part := os.read(fd, 4096):
+            text += part
+    except OSError:  # the group is gone
+        return b""
+    finally:
+        os.close(fd)
+    return text
 
 
 def _put(path: bytes, value: bytes) -> None:

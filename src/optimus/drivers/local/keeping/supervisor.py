@@ -97,9 +97,10 @@ def _keep(order: wire.Order, reports: int, boot: str) -> None:
         }
         | _shortage(order),
     )
-    cgroups.end(order.cgroups)
+    used = cgroups.still_used(order.cgroups)
+    cgroups.end(used)
     sweep()
-    cgroups.remove(order.cgroups)
+    cgroups.remove(used)
 
 
 def _shortage(order: wire.Order) -> recording.Fields:
