@@ -3,6 +3,7 @@
     bare    posix_spawn and waitpid of /bin/true, one after the other: what the kernel alone takes
     disk    the same through a keeper: claim, supervisor, log, both records, events; attempts among temporary files
     memory  the same with attempts in memory, which leaves out what the disk takes
+    limits  as memory, each with limits for CPU and memory by cgroups of its own; left out where there are none
 
 Turns alternate and the best of each is told, since others may use the machine; the result file has every turn. On ext4
 without a journal, files that were deleted in the last minutes slow down every new one: delete nothing large before.
@@ -26,8 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import measuring
-from optimus.drivers.local.keeping.events import Event, Exited, Request, Started
+from optimus.drivers.local.keeping.events import Event, Exited, Limits, Request, Started
 from optimus.drivers.local.keeping.keeper import Keeper
+from optimus.drivers.local.keeping.limiting import Limiting, limiting_here
 
 TARGET_PER_S = 300
 
@@ -57,14 +59,15 @@ def bare(starts: int) -> float:
     return starts / (time.perf_counter() - begun)
 
 
-async def kept(starts: int, runs: Path) -> float:
+async def kept(starts: int, runs: Path, limiting: Limiting | None = None) -> float:
     tally = Tally()
-    keeper = Keeper(runs, tally.hear)
+    keeper = Keeper(runs, tally.hear, limiting=limiting)
+    limits = None if limiting is None else Limits(cpu_milli=1000, memory_bytes=1 << 28)
     await keeper.start()
     await asyncio.sleep(0.2)  # the nursery is warm when a scheduler has been up for a moment
     begun = time.perf_counter()
     for number in range(starts):
-        keeper.spawn(Request(f"r{number}", ("/bin/true",), {}, "/"))
+        keeper.spawn(Request(f"r{number}", ("/bin/true",), {}, "/", limits))
     await tally.until(Exited, starts)
     took = time.perf_counter() - begun
     assert all(event.exit.code == 0 for event in tally.told if isinstance(event, Exited))
@@ -100,12 +103,18 @@ def _kib_of(pid: int) -> dict[str, int]:
 
 def measure(starts: int, turns: int, replicas: int, disk: Path, memory_disk: Path) -> dict[str, Any]:
     per_s: dict[str, list[float]] = {"bare": [], "disk": [], "memory": []}
+    limiting = limiting_here(memory_disk)
     for turn in range(turns):
         per_s["bare"].append(bare(starts))
         for kind, folder in (("disk", disk), ("memory", memory_disk)):
             per_s[kind].append(asyncio.run(kept(starts, folder / f"turn-{turn}")))
+        if limiting.groups:
+            limited = kept(starts, memory_disk / f"limited-{turn}", limiting_here(memory_disk))
+            per_s.setdefault("limits", []).append(asyncio.run(limited))
+    limiting.close()
     return {
         "starts": starts,
+        "limits": limiting.told(),
         "turns": {kind: _rounded(numbers) for kind, numbers in per_s.items()},
         "best_per_s": {kind: round(max(numbers)) for kind, numbers in per_s.items()},
         "target_per_s": TARGET_PER_S,
@@ -134,6 +143,7 @@ def main(arguments: list[str] | None = None) -> int:
     best, supervisor = result["best_per_s"], result["supervisor"]
     for kind in best:
         print(f"{kind:8}{best[kind]:6} starts per second, of {result['turns'][kind]}")
+    print(f"limits: {result['limits']}")
     print(f"a supervisor: PSS {supervisor['pss_kib']} KiB, of it private {supervisor['private_kib']} KiB")
     if not chosen.dry:
         measuring.write("keeping", result)

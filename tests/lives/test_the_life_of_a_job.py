@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from optimus.lives import Ended, JobPhase, Outcome
+from optimus.lives import Ended, JobPhase, Outcome, Shortage
 from optimus.lives.reconciling import end, take_away, told_to_leave
 from optimus.model.jobs import JobType
 from optimus.model.observations import SlotFailed, SlotGone, SlotStopping, WorkloadEnded
@@ -186,3 +186,12 @@ def test_a_start_that_fails_is_told_with_its_reason() -> None:
     body.look()
     assert body.phase() is JobPhase.FAILED
     assert body.life.ended_text == "replica worker-0 could not start: no such file: train"
+
+
+def test_lack_of_memory_is_told_with_its_numbers() -> None:
+    def told(used_mib: int, limit_mib: int | None) -> str:
+        return Ended(at_ms=0, signal=9, shortage=Shortage(used_mib=used_mib, limit_mib=limit_mib)).text()
+
+    assert told(512, 512) == "ran out of memory: used 512 MiB of 512 MiB"
+    assert told(65_535, 65_536) == "ran out of memory: used 64 GiB of 64 GiB"
+    assert told(15_872, None) == "was ended because the machine ran out of memory: it used 15.5 GiB"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -88,6 +89,17 @@ class Up:
                     os.kill(int(environ.parent.name), signal.SIGKILL)
             except (OSError, ValueError):
                 continue
+        remembered = self.folder / "cgroups"
+        groups = [Path(line) for line in remembered.read_text().splitlines()] if remembered.exists() else []
+        until(lambda: all(map(_removed, groups)), "its cgroups can be removed")
+
+
+def _removed(group: Path) -> bool:
+    """What a killed scheduler leaves for the next one, which never comes."""
+    for left in (*group.glob("*/"), group):
+        with contextlib.suppress(OSError):
+            left.rmdir()
+    return not group.exists()
 
 
 def until(holds: Callable[[], Any], what: str) -> None:

@@ -19,7 +19,7 @@ from optimus.api.scalars import resolve
 from optimus.api.specs.jobs import API_VERSION, KIND
 from optimus.api.specs.replicas import SOLE_ROLE
 from optimus.model import units
-from optimus.model.jobs import Job, Restart, Saving
+from optimus.model.jobs import Job, Restart, Saving, Template
 from optimus.model.nodes import WHOLE_DEVICE_MILLI, Toleration
 from optimus.model.workloads import Group, Preemptible, Request, Role, Topology, Workload
 
@@ -51,7 +51,7 @@ def to_document(job: Job, written: Mapping[str, Any] | None = None) -> dict[str,
         "class": str(workload.workload_class),
     }
     _put_wishes(spec, workload)
-    spec["replicaSpec"] = _replicas(_sole_role(workload))
+    spec["replicaSpec"] = _replicas(_sole_role(workload), job.template)
     if job.array:
         spec["arraySize"] = job.array
     topology = _topology(workload.gang.topology)
@@ -128,7 +128,7 @@ def _sole_role(workload: Workload) -> Role:
     return gang.roles[0]
 
 
-def _replicas(role: Role) -> dict[str, Any]:
+def _replicas(role: Role, template: Template) -> dict[str, Any]:
     found: dict[str, Any] = {"minReplicas": role.min, "maxReplicas": role.max}
     if role.sizes:
         found["sizes"] = list(role.sizes)
@@ -136,9 +136,9 @@ def _replicas(role: Role) -> dict[str, Any]:
     gpu = _gpu(request)
     if gpu:
         found["gpu"] = gpu
-    if request.cpu_milli:
+    if request.cpu_milli or template.cpu_limit_milli:  # beside a limit, what is not written would be the limit
         found["cpu"] = _number(units.format_cpu(request.cpu_milli))
-    if request.memory_mib:
+    if request.memory_mib or template.memory_limit_mib:
         found["memory"] = units.format_memory(request.memory_mib)
     if request.accelerators:
         found["accelerators"] = dict(request.accelerators)
@@ -197,12 +197,25 @@ def _template(job: Job, before: Mapping[str, Any]) -> dict[str, Any]:
         container["env"] = [{"name": name, "value": value} for name, value in job.template.env]
     if job.template.workdir:
         container["workingDir"] = job.template.workdir
+    limits = _limits(job.template)
+    if limits:
+        resources = dict(container.get("resources") or {})
+        container["resources"] = {**resources, "limits": {**(resources.get("limits") or {}), **limits}}
     pod["containers"] = [container, *others]
     if job.workload.node_selector:
         pod["nodeSelector"] = dict(job.workload.node_selector)
     if job.workload.tolerations:
         pod["tolerations"] = [_toleration(toleration) for toleration in job.workload.tolerations]
     return {**template, "spec": pod}
+
+
+def _limits(template: Template) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if template.cpu_limit_milli:
+        found["cpu"] = _number(units.format_cpu(template.cpu_limit_milli))
+    if template.memory_limit_mib:
+        found["memory"] = units.format_memory(template.memory_limit_mib)
+    return found
 
 
 def _toleration(toleration: Toleration) -> dict[str, str]:

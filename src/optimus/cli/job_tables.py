@@ -84,8 +84,10 @@ def nodes(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
         models = ", ".join(sorted(set(row["models"]))) or "–"
         cells: list[Text | str] = [row["name"], "ready" if row["ready"] else "not ready", grid]
         cells += [f"{_gpus(used)} of {len(row['usedMilli'])}", models]
-        table.append([*cells, f"{row['cpuMilli'] // 1000} cores, {row['memoryMib'] // 1024} GiB" if wide else ""])
-    printer.columns(table, header=["node", "state", "GPUs", "in use", "model", ""])
+        cells += [f"{row['cpuMilli'] // 1000} cores, {row['memoryMib'] // 1024} GiB", row["limits"]] if wide else []
+        table.append(cells)
+    header = ["node", "state", "GPUs", "in use", "model", *(["", "limits"] if wide else [])]
+    printer.columns(table, header=header)
 
 
 def pools(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:  # noqa: ARG001 - one form for all tables

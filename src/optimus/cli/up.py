@@ -63,9 +63,10 @@ def up(
     folder = (store or store_folder()).absolute()
     found = _demo() if demo else _from_file(cluster) if cluster is not None else machine_or_virtual(nodes, gpus)
 
-    def ready(address: str, token: str) -> None:
+    def ready(address: str, token: str, limits: str) -> None:
         told.print(f"optimus is up at {address}: {found.told}", style="bold")
         told.print(f"store {folder}, policy {policy}", style="dim")
+        told.print(f"limits: {limits}", style="dim", markup=False)
         if token:
             told.print(f"token for others than this machine: {folder / 'token'}")
         for number, command in enumerate(TRY_DEMO if demo else TRY):

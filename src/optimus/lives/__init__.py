@@ -5,7 +5,7 @@ Owns: the phases of a job, and what has to be done for it: `reconcile(job, life,
 Must not: start anything, read a clock, or know a body.
 """
 
-from optimus.lives.life import Ended, Leaving, LeavingCause, Life, Outcome, Place, Replica
+from optimus.lives.life import Ended, Leaving, LeavingCause, Life, Outcome, Place, Replica, Shortage
 from optimus.lives.phases import JobPhase, phase_of
 from optimus.lives.reconciling import Changes, reconcile
 
@@ -19,6 +19,7 @@ __all__ = [
     "Outcome",
     "Place",
     "Replica",
+    "Shortage",
     "phase_of",
     "reconcile",
 ]

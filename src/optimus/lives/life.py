@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from optimus.model.observations import Outcome
 
-__all__ = ["Ended", "Leaving", "LeavingCause", "Life", "Outcome", "Place", "Replica"]
+__all__ = ["Ended", "Leaving", "LeavingCause", "Life", "Outcome", "Place", "Replica", "Shortage"]
 
 Slot = tuple[str, int]
 """Role and ordinal."""
@@ -50,6 +50,23 @@ class Place(Struct, frozen=True, kw_only=True):
         return self.role, self.ordinal
 
 
+class Shortage(Struct, frozen=True, kw_only=True):
+    """A process of a replica was ended for lack of memory."""
+
+    used_mib: int
+    limit_mib: int | None = None
+    """The replica's own limit, which was reached; None: the machine had nothing left."""
+
+    def text(self) -> str:
+        if self.limit_mib is None:
+            return f"was ended because the machine ran out of memory: it used {_size(self.used_mib)}"
+        return f"ran out of memory: used {_size(self.used_mib)} of {_size(self.limit_mib)}"
+
+
+def _size(mib: int) -> str:
+    return f"{mib} MiB" if mib < 10 * 1024 else f"{round(mib / 1024, 1):g} GiB"
+
+
 class Ended(Struct, frozen=True, kw_only=True):
     """How a replica ended."""
 
@@ -60,6 +77,7 @@ class Ended(Struct, frozen=True, kw_only=True):
     """It could not be started, and why."""
     lost: bool = False
     """Nobody knows."""
+    shortage: Shortage | None = None
 
     @property
     def ok(self) -> bool:
@@ -70,6 +88,8 @@ class Ended(Struct, frozen=True, kw_only=True):
             return "vanished, and nobody knows how it ended"
         if self.error:
             return f"could not start: {self.error}"
+        if self.shortage is not None:
+            return self.shortage.text()
         if self.signal is not None:
             return f"was ended by signal {self.signal}"
         return f"exited with code {self.code}"

@@ -26,6 +26,10 @@ class Template(Struct, frozen=True, kw_only=True):
     """Sorted by name."""
     workdir: str = ""
     """Empty: where it was submitted from."""
+    cpu_limit_milli: int = 0
+    """What a replica never gets more of; 0: whatever is idle. What it asks for is `Request.cpu_milli`."""
+    memory_limit_mib: int = 0
+    """A replica that needs more is ended; 0: what it asks for is its limit."""
 
 
 class Saving(Struct, frozen=True, kw_only=True):

@@ -160,6 +160,17 @@ def test_short_and_long_are_the_same_job() -> None:
     assert short == long
 
 
+def test_limits_of_the_container_are_beside_what_is_asked_for() -> None:
+    """A limit that stands alone is the request, too, unless the job asks for less elsewhere."""
+    limits = "template: {spec: {containers: [{command: [x], resources: {limits: {cpu: 2, memory: 1Gi}}}]}}"
+    for asks, request in (("", (2000, 1024)), ("cpu: 500m, memory: 1Gi, ", (500, 1024)), ("cpu: 0, ", (0, 1024))):
+        job = job_of(f"{{{asks}{limits}}}")
+        asked = job.workload.gang.roles[0].request
+        assert (asked.cpu_milli, asked.memory_mib) == request
+        assert (job.template.cpu_limit_milli, job.template.memory_limit_mib) == (2000, 1024)
+    assert job_of("{command: x, cpu: 2, memory: 1Gi}").template == Template(command=("x",))
+
+
 def test_a_container_alone_says_what_it_needs() -> None:
     role = role_of("""
   template:

@@ -104,9 +104,14 @@ def jobs(draw: st.DrawFn) -> Job:
         speedup_percent=tuple(draw(st.lists(st.integers(0, 10**6), max_size=3))),
         suspended=draw(st.booleans()),
     )
+    request = workload.gang.roles[0].request
+    beyond = st.none() | st.integers(1, 10**6)
+    cpu_more, memory_more = draw(beyond), draw(beyond)
     return Job(
         workload=workload,
         template=Template(
+            cpu_limit_milli=0 if cpu_more is None else request.cpu_milli + cpu_more,
+            memory_limit_mib=0 if memory_more is None else request.memory_mib + memory_more,
             command=(draw(words), *draw(st.lists(texts, max_size=3))),
             env=tuple(sorted(draw(st.dictionaries(variables, texts, max_size=3)).items())),
             workdir=draw(texts),

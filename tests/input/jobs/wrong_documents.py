@@ -240,6 +240,14 @@ RESOURCES: dict[str, tuple[str, str]] = {
         "{template: {spec: {containers: [{command: [x], resources: {requests: {nvidia.com/gpu: 1}, limits: {nvidia.com/gpu: 2}}}]}}}",
         "spec.template.spec.containers[0].resources: nvidia.com/gpu is 1 under requests and 2 under limits (they must be equal)",
     ),
+    "a limit below what is asked for": (
+        "{template: {spec: {containers: [{command: [x], resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}}]}}}",
+        "spec.template.spec.containers[0].resources: memory is 2Gi under requests and 1Gi under limits (a limit is at least what is asked for)",
+    ),
+    "a limit below what the job asks for elsewhere": (
+        "{cpu: 2, template: {spec: {containers: [{command: [x], resources: {limits: {cpu: 1}}}]}}}",
+        "spec.template.spec.containers[0].resources.limits.cpu: is 1, but spec.cpu is 2 (make them equal, or keep one of the two)",
+    ),
     "a fraction and memory": (
         "{command: x, replicaSpec: {gpu: {fraction: 0.5, memory: 10Gi}}}",
         "spec.replicaSpec.gpu: ask for a fraction of a GPU or for GPU memory, not for both",

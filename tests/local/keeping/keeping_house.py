@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from optimus.drivers.local.keeping.events import Event, Exited, Limits, Lost, Refused, Request, Started
 from optimus.drivers.local.keeping.keeper import Keeper
+from optimus.drivers.local.keeping.limiting import Limiting
 
 PATIENCE_S = 20.0
 A = TypeVar("A")
@@ -25,8 +26,8 @@ def request(
     return Request(attempt, argv, {"PATH": os.environ["PATH"], **env}, workdir, limits, job)
 
 
-def script(attempt: str, text: str, job: str = "") -> Request:
-    return request(attempt, "/bin/sh", "-c", text, job=job)
+def script(attempt: str, text: str, job: str = "", limits: Limits | None = None) -> Request:
+    return request(attempt, "/bin/sh", "-c", text, job=job, limits=limits)
 
 
 def record_of(folder: Path) -> dict[str, Any]:
@@ -40,11 +41,11 @@ def record_of(folder: Path) -> dict[str, Any]:
 class House:
     """A keeper and everything it told."""
 
-    def __init__(self, runs: Path, *, cgroup_root: Path | None = None) -> None:
+    def __init__(self, runs: Path, *, limiting: Limiting | None = None) -> None:
         self.runs = runs
         self.told: list[Event] = []
         self._news = asyncio.Event()
-        self.keeper = Keeper(runs, self._hear, cgroup_root=cgroup_root)
+        self.keeper = Keeper(runs, self._hear, limiting=limiting)
 
     def _hear(self, event: Event) -> None:
         self.told.append(event)
@@ -81,8 +82,8 @@ class House:
 
 
 @asynccontextmanager
-async def house(runs: Path, *, cgroup_root: Path | None = None) -> AsyncIterator[House]:
-    it = House(runs, cgroup_root=cgroup_root)
+async def house(runs: Path, *, limiting: Limiting | None = None) -> AsyncIterator[House]:
+    it = House(runs, limiting=limiting)
     await it.keeper.start()
     try:
         yield it

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from optimus.drivers.local.keeping.events import Limits, Request, Started
+from optimus.drivers.local.keeping.events import Request, Started
 from optimus.drivers.local.keeping.recording import as_json
 from tests.local.keeping.keeping_house import house, played, record_of, request, script
 
@@ -83,28 +82,6 @@ def test_an_environment_larger_than_a_packet(tmp_path: Path) -> None:
             big = {f"V{number}": "x" * 100_000 for number in range(8)}
             ended = await here.runs_to_its_end(Request("a", ("/bin/sh", "-c", "test ${#V7} = 100000"), big, "/"))
             assert ended.exit.code == 0
-
-    played(story)
-
-
-def test_limits_that_nobody_keeps_are_said(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with house(tmp_path) as here:
-            await here.runs_to_its_end(request("a", "true", limits=Limits(memory_bytes=1 << 30)))
-            assert (await here.hears(Started, "a")).limits_skipped == "no cgroup was delegated"
-
-    played(story)
-
-
-@pytest.mark.skipif("OPTIMUS_TEST_CGROUP" not in os.environ, reason="needs a delegated cgroup: OPTIMUS_TEST_CGROUP")
-def test_a_cgroup_lives_as_long_as_its_attempt(tmp_path: Path) -> None:
-    root = Path(os.environ["OPTIMUS_TEST_CGROUP"])
-
-    async def story() -> None:
-        async with house(tmp_path, cgroup_root=root) as here:
-            await here.runs_to_its_end(script("a", "cat /proc/self/cgroup; setsid sleep 100 & exit 0"))
-            assert f"{root.name}/a\n" in here.log_of("a")
-            assert not (root / "a").exists()
 
     played(story)
 

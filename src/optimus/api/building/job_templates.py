@@ -58,7 +58,14 @@ def template_of(spec: JobSpec, said: Said) -> Template | None:
     if stranger:
         message = f"is split into words and not given to a shell: {stranger} is an ordinary word"
         said.report.add(("spec", "command"), message, "write [sh, -c, '…'] if a shell shall read it", keep=True)
-    return Template(command=command, env=env or (), workdir=workdir or "")
+    most = written.resources.limits
+    return Template(
+        command=command,
+        env=env or (),
+        workdir=workdir or "",
+        cpu_limit_milli=most.cpu or 0,
+        memory_limit_mib=most.memory or 0,
+    )
 
 
 def first_container(spec: JobSpec) -> ContainerSpec | None:
@@ -69,6 +76,14 @@ def amount_in(container: ContainerSpec | None, name: str, key: str = "") -> tupl
     """What the container asks for of a resource, with its place."""
     said = container.resources.said(name) if container is not None else None
     return None if said is None else ((*RESOURCES, said[0], key or name), said[1])
+
+
+def agrees(amount: tuple[Loc, int] | None, asked: int | None) -> bool:
+    """A limit that stands alone may be above what is asked for elsewhere."""
+    if amount is None or asked is None:
+        return False
+    loc, number = amount
+    return number == asked or (loc[-2] == "limits" and number > asked)
 
 
 def mig_in(container: ContainerSpec | None, said: Said) -> tuple[Loc, dict[str, int]] | None:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from optimus.api.building.job_templates import (
     POD,
+    agrees,
     amount_in,
     first_container,
     mig_in,
@@ -158,10 +159,10 @@ def _request(spec: JobSpec, said: Said) -> Request:
         gpu = said.repeated("gpu", gpu, (devices[0], GpuSpec(count=devices[1])), agree=whole)
     cpu = said.once("cpu", (("spec", "cpu"), spec.cpu), ((*_LONG, "cpu"), long.cpu))
     cores = amount_in(container, "cpu")
-    cpu = said.repeated("cpu", cpu, cores, agree=cores is not None and cores[1] == cpu)
+    cpu = said.repeated("cpu", cpu, cores, agree=agrees(cores, cpu))
     memory = said.once("memory", (("spec", "memory"), spec.memory), ((*_LONG, "memory"), long.memory))
     bytes_ = amount_in(container, "memory")
-    memory = said.repeated("memory", memory, bytes_, agree=bytes_ is not None and bytes_[1] == memory)
+    memory = said.repeated("memory", memory, bytes_, agree=agrees(bytes_, memory))
     named = said.once(
         "accelerators", (("spec", "accelerators"), spec.accelerators), ((*_LONG, "accelerators"), long.accelerators)
     )

@@ -15,6 +15,7 @@ from pydantic import ConfigDict, Field, WithJsonSchema, model_validator
 from optimus.api.specs.clusters import TolerationSpec
 from optimus.api.specs.fields import Count, Cpu, Memory, Spec, Text, complain
 from optimus.api.specs.job_fields import Variable, Word, Words
+from optimus.model import units
 
 NVIDIA_GPU = "nvidia.com/gpu"
 MIG_PREFIX = "nvidia.com/mig-"
@@ -74,7 +75,7 @@ class AmountsSpec(OpenSpec):
 
 
 class ResourcesSpec(OpenSpec):
-    """As in Kubernetes: a request that is not written is the limit."""
+    """As in Kubernetes: a request that is not written is the limit, and no request is above its limit."""
 
     requests: AmountsSpec = AmountsSpec()
     limits: AmountsSpec = AmountsSpec()
@@ -84,6 +85,15 @@ class ResourcesSpec(OpenSpec):
         asked, most = self.requests.gpu, self.limits.gpu
         if asked is not None and most is not None and asked != most:
             raise complain(f"{NVIDIA_GPU} is {asked} under requests and {most} under limits", "they must be equal")
+        return self
+
+    @model_validator(mode="after")
+    def _limits_leave_room(self) -> ResourcesSpec:
+        for name, told in (("cpu", units.format_cpu), ("memory", units.format_memory)):
+            asked, most = getattr(self.requests, name), getattr(self.limits, name)
+            if asked is not None and most is not None and asked > most:
+                message = f"{name} is {told(asked)} under requests and {told(most)} under limits"
+                raise complain(message, "a limit is at least what is asked for")
         return self
 
     def said(self, name: str) -> tuple[str, int] | None:

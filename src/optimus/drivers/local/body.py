@@ -19,6 +19,7 @@ from typing import Any
 from msgspec import structs
 
 from optimus.drivers.local.hands import Hands, Spawn
+from optimus.drivers.local.holding import limits_of
 from optimus.drivers.local.store import Happening, Run, Store, StoreError, Submitted
 from optimus.drivers.local.surroundings import environment
 from optimus.drivers.local.unwritten import Unwritten
@@ -69,6 +70,8 @@ class Body:
         self.plan: Plan | None = None
         self.trouble = ""
         """Why nothing can be written down now; empty if it can."""
+        self.limits = ""
+        """For people: what processes are held to on this machine."""
         self.version = 0
         """Counts turns in which something changed."""
         self._parts: dict[str, list[str]] = {}
@@ -184,10 +187,14 @@ class Body:
             with self.store.turn():
                 self.store.put_pool(pool)
 
-    def saw_start(self, start: str, at_ms: int) -> None:
+    def saw_start(self, start: str, at_ms: int, unlimited: str = "") -> None:
+        """`unlimited`: which of its limits nobody keeps, and why."""
         workload, replica = self._replica(start)
         if replica is None or replica.started_ms is not None:
             return
+        if unlimited:
+            text = f"replica {replica.role}-{replica.ordinal} is not held to its limits: {unlimited}"
+            self.happened(at_ms, job_of_workload(workload), "NotLimited", text)
         self._put_replica(workload, structs.replace(replica, started_ms=at_ms))
         self._facts.append(SlotRunning(workload, *replica.slot, since_ms=at_ms))
 
@@ -312,6 +319,8 @@ class Body:
     def _note_end(self, before: Life, life: Life, now_ms: int) -> None:
         if life.leaving is not None and before.leaving is None:
             self.happened(now_ms, job_of_workload(life.workload), life.leaving.cause.capitalize(), life.leaving.text)
+        elif life.failures > before.failures and not life.over:  # it failed and has left in one step: it waits again
+            self.happened(now_ms, job_of_workload(life.workload), "Failed", life.last_text)
         if life.outcome is None or before.over:
             return
         self.happened(now_ms, job_of_workload(life.workload), life.outcome.capitalize(), life.ended_text)
@@ -350,6 +359,7 @@ class Body:
                     command=one.job.template.command,
                     environment=surroundings,
                     workdir=one.job.template.workdir or one.where,
+                    limits=limits_of(one.job, place.role),
                 )
             )
         asks, self._asks = self._asks, []

@@ -12,6 +12,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from optimus.drivers.local.keeping.events import Limits
+
 
 class Spawn(Struct, frozen=True, kw_only=True):
     start: str
@@ -22,6 +24,8 @@ class Spawn(Struct, frozen=True, kw_only=True):
     command: tuple[str, ...]
     environment: dict[str, str]
     workdir: str
+    limits: Limits | None = None
+    """None: it asks for neither CPU nor memory."""
 
 
 class Hands(Protocol):

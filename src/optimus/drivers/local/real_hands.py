@@ -13,17 +13,25 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from msgspec import structs
+
 from optimus.drivers.local.hands import Spawn
-from optimus.drivers.local.keeping.events import Event, Exited, Lost, Request, Started
+from optimus.drivers.local.keeping.events import Event, Exit, Exited, Lost, Request, Started
 from optimus.drivers.local.keeping.keeper import Keeper
-from optimus.lives import Ended
+from optimus.drivers.local.keeping.limiting import Limiting
+from optimus.lives import Ended, Shortage
 
 
 class RealHands:
     def __init__(
-        self, runs: Path, saw_start: Callable[[str, int], None], saw_end: Callable[[str, Ended], None]
+        self,
+        runs: Path,
+        saw_start: Callable[[str, int, str], None],
+        saw_end: Callable[[str, Ended], None],
+        limiting: Limiting | None = None,
     ) -> None:
-        self.keeper = Keeper(runs, self._told)
+        """`saw_start` is told the start, when it was, and which of its limits nobody keeps."""
+        self.keeper = Keeper(runs, self._told, limiting=limiting)
         self._saw_start = saw_start
         self._saw_end = saw_end
         self._adopted: set[str] = set()
@@ -36,7 +44,8 @@ class RealHands:
 
     def spawn(self, asked: Spawn) -> None:
         try:
-            request = Request(asked.start, asked.command, asked.environment, asked.workdir or "/", job=asked.job)
+            where = asked.workdir or "/"
+            request = Request(asked.start, asked.command, asked.environment, where, asked.limits, asked.job)
         except ValueError as error:
             self._saw_end(asked.start, Ended(at_ms=_now_ms(), error=str(error)))
             return
@@ -54,17 +63,24 @@ class RealHands:
 
     def _told(self, event: Event) -> None:
         if isinstance(event, Started):
-            self._saw_start(event.attempt, event.wall_ms)
+            self._saw_start(event.attempt, event.wall_ms, event.limits_skipped)
         elif isinstance(event, Exited):
-            end = event.exit
-            told = Ended(at_ms=end.ended_ms, code=end.code, signal=end.signal, error=end.error or "")
-            self._saw_end(event.attempt, told)
+            self._saw_end(event.attempt, _ended(event.exit))
         elif isinstance(event, Lost):
             self._saw_end(event.attempt, Ended(at_ms=_now_ms(), lost=True))
         elif not event.claimed_before:
             # what an earlier scheduler asked for and nobody began is lost with it; that is no failure of the job
             lost = event.attempt in self._adopted
             self._saw_end(event.attempt, Ended(at_ms=_now_ms(), lost=lost, error="" if lost else event.why))
+
+
+def _ended(end: Exit) -> Ended:
+    told = Ended(at_ms=end.ended_ms, code=end.code, signal=end.signal, error=end.error or "")
+    if end.shortage is None:
+        return told
+    used, limit = end.shortage.used_bytes, end.shortage.limit_bytes
+    shortage = Shortage(used_mib=-(-used >> 20), limit_mib=None if limit is None else limit >> 20)
+    return structs.replace(told, shortage=shortage)
 
 
 def _now_ms() -> int:

@@ -20,6 +20,7 @@ import msgspec
 from optimus.drivers.local import line, views
 from optimus.drivers.local.body import Body
 from optimus.drivers.local.desk import Desk
+from optimus.drivers.local.keeping.limiting import limiting_here
 from optimus.drivers.local.progress import Progress
 from optimus.drivers.local.real_hands import RealHands
 from optimus.drivers.local.retention import Retention
@@ -49,8 +50,10 @@ LISTENERS_BEHIND = 64 << 20
 class Running:
     def __init__(self, store: Store, engine: Engine, nodes: tuple[Node, ...]) -> None:
         self.store = store
-        self.hands = RealHands(store.folder / "runs", self._started, self._ended)
+        self.limiting = limiting_here(store.folder)
+        self.hands = RealHands(store.folder / "runs", self._started, self._ended, self.limiting)
         self.body = Body(store, engine, self.hands, nodes)
+        self.body.limits = self.limiting.told()
         self.desk = Desk(self.body)
         self._progress = Progress(self.body)
         self._retention = Retention(self.body)
@@ -110,8 +113,8 @@ class Running:
 
     # -- what happens -------------------------------------------------------------------------------------------------
 
-    def _started(self, start: str, at_ms: int) -> None:
-        self.body.saw_start(start, at_ms)
+    def _started(self, start: str, at_ms: int, unlimited: str) -> None:
+        self.body.saw_start(start, at_ms, unlimited)
         self._wake.set()
 
     def _ended(self, start: str, ended: Ended) -> None:

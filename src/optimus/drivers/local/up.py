@@ -36,6 +36,8 @@ from optimus.model.settings import Settings
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 DEFAULT_QUEUE = Queue(name="default")
 AGAIN_S = 1.0
+Ready = Callable[[str, str, str], None]
+"""Is told the address, the token, and what processes are held to."""
 
 
 class UpError(Exception):
@@ -70,9 +72,9 @@ def machine_or_virtual(nodes: int, gpus: int) -> Cluster:
     )
 
 
-def run(cluster: Cluster, folder: Path, *, host: str, port: int, policy: str, ready: Callable[[str, str], None]) -> int:
-    """Until it is told to stop. `ready(address, token)` is called once everything answers. Returns how many replicas go
-    on running without it."""
+def run(cluster: Cluster, folder: Path, *, host: str, port: int, policy: str, ready: Ready) -> int:
+    """Until it is told to stop. `ready` is called once everything answers. Returns how many replicas go on running
+    without it."""
     listening = _listen(host, port)
     token = "" if host in LOOPBACK else _token(folder)
     try:
@@ -90,7 +92,7 @@ async def _run(
     policy: str,
     address: str,
     token: str,
-    ready: Callable[[str, str], None],
+    ready: Ready,
 ) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -104,7 +106,7 @@ async def _run(
     serving = asyncio.create_task(_serve(listening, store.folder, token))
     turning = asyncio.create_task(running.run(stop))
     await asyncio.sleep(0)
-    ready(address, token)
+    ready(address, token, running.limiting.told())
     try:
         await turning
     finally:

@@ -133,6 +133,8 @@ class NodeView(Struct, frozen=True, kw_only=True, rename="camel"):
     jobs: tuple[tuple[str, ...], ...]
     """By device: who is on it."""
     labels: dict[str, str]
+    limits: str
+    """What of CPU and memory its processes are held to, and by what; or why not."""
 
 
 class PoolView(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -257,6 +259,7 @@ def node_views(body: Body) -> list[NodeView]:
             used_milli=tuple(used.get((node.name, device.index), 0) for device in node.devices),
             jobs=tuple(tuple(who.get((node.name, device.index), ())) for device in node.devices),
             labels=dict(node.labels),
+            limits=body.limits,
         )
         for node in body.nodes.values()
     ]

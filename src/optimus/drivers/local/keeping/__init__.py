@@ -29,7 +29,8 @@ user code runs at all; a restarted scheduler that finds none takes the name itse
 nothing), and `exit`. What survives a power failure of the machine is not needed: another boot means that all are lost.
 
 The scheduler's side: `events` what is asked and told · `keeper` the door · `nursery_line`, `ordering` to the nursery ·
-`finding` what a folder says · `reaching` signals that cannot hit a stranger.
+`finding` what a folder says · `reaching` signals that cannot hit a stranger · `limiting`, `delegation` which limits
+are kept on this machine.
 The small side, forked a lot and so without large imports: `nursery` · `supervisor` · `replica` · `sweeping` · `kernel`.
-Both: `wire` messages · `recording` the files · `identity` who a process is · `cgroups` limits.
+Both: `wire` messages · `recording` the files · `identity` who a process is · `cgroups` those of a replica.
 """

@@ -11,10 +11,14 @@ _ATTEMPT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Kept by a cgroup where the keeper was given a root for them; otherwise `Started.limits_skipped` says so."""
+    """Kept by cgroups as far as the machine lets the keeper (`limiting`). None: not limited in this."""
 
-    memory_bytes: int | None = None
     cpu_milli: int | None = None
+    """What it asks for: its weight against others where there is not enough for all."""
+    cpu_limit_milli: int | None = None
+    """What it never gets more of, even of idle cores."""
+    memory_bytes: int | None = None
+    """Whoever needs more is ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,16 @@ def checked(attempt: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Shortage:
+    """A process of the replica was ended for lack of memory."""
+
+    used_bytes: int
+    """The most that all of them used together."""
+    limit_bytes: int | None
+    """The limit of the replica that was reached; None: it was the machine that had nothing left."""
+
+
+@dataclass(frozen=True, slots=True)
 class Exit:
     code: int | None
     """None where a signal ended it."""
@@ -61,6 +75,7 @@ class Exit:
     max_rss_bytes: int
     user_cpu_ms: int
     system_cpu_ms: int
+    shortage: Shortage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +84,7 @@ class Started:
     pid: int
     wall_ms: int
     limits_skipped: str = ""
-    """Which limits nobody keeps, and why."""
+    """Which limits could not be set for it, and why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from optimus.drivers.local.keeping import recording
-from optimus.drivers.local.keeping.events import Exit
+from optimus.drivers.local.keeping.events import Exit, Shortage
 from optimus.drivers.local.keeping.reaching import Process, opened
 
 
@@ -34,7 +34,7 @@ class StartRecord:
     boot: str
     """Empty where the record cannot be read: as if the machine had been started anew."""
     wall_ms: int
-    cgroup: str = ""
+    cgroups: tuple[str, ...] = ()
     limits_skipped: str = ""
 
 
@@ -100,7 +100,7 @@ def read_start(folder: Path) -> StartRecord | None:
             supervisor=Process(int(fields["supervisor_pid"]), int(fields["supervisor_ticks"])),
             boot=str(fields["boot"]),
             wall_ms=int(fields["wall_ms"]),
-            cgroup=str(fields.get("cgroup", "")),
+            cgroups=_groups(folder, str(fields.get("cgroups", ""))),
             limits_skipped=str(fields.get("limits_skipped", "")),
         )
     except (KeyError, TypeError, ValueError):  # the machine went down before it reached the disk
@@ -119,7 +119,18 @@ def read_exit(folder: Path) -> Exit | None:
         max_rss_bytes=fields.get("max_rss_bytes", 0),
         user_cpu_ms=fields.get("user_cpu_ms", 0),
         system_cpu_ms=fields.get("system_cpu_ms", 0),
+        shortage=_shortage(fields),
     )
+
+
+def _shortage(fields: dict[str, Any]) -> Shortage | None:
+    used = fields.get("oom_used_bytes")
+    return None if used is None else Shortage(used, fields.get("oom_limit_bytes"))
+
+
+def _groups(folder: Path, written: str) -> tuple[str, ...]:
+    """Only its own: everything in them is going to be ended."""
+    return tuple(group for group in written.split("\n") if os.path.basename(group) == folder.name)
 
 
 def _never(folder: Path) -> Never | None:

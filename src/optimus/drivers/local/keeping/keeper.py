@@ -32,6 +32,7 @@ from optimus.drivers.local.keeping import cgroups, wire
 from optimus.drivers.local.keeping.events import Event, Exited, Lost, Refused, Request, Started, checked
 from optimus.drivers.local.keeping.finding import Ended, Gone, Living, Never, StartRecord, find
 from optimus.drivers.local.keeping.identity import boot_id
+from optimus.drivers.local.keeping.limiting import Limiting
 from optimus.drivers.local.keeping.nursery_line import NurseryLine, widen_open_files
 from optimus.drivers.local.keeping.ordering import order_of
 from optimus.drivers.local.keeping.reaching import Process, end_marked, opened, send
@@ -70,12 +71,13 @@ class Keeper:
         runs: str | os.PathLike[str],
         tell: Callable[[Event], None],
         *,
-        cgroup_root: str | os.PathLike[str] | None = None,
+        limiting: Limiting | None = None,
     ) -> None:
-        """`tell` is called in the loop of `start`, never from inside `spawn`; it may call any method here."""
+        """`tell` is called in the loop of `start`, never from inside `spawn`; it may call any method here. Without
+        `limiting` nobody is limited."""
         self._runs = Path(os.path.abspath(runs))
         self._tell = tell
-        self._cgroup_root = None if cgroup_root is None else Path(cgroup_root)
+        self._limiting = limiting
         self._kept: dict[str, Kept] = {}
         self._asked: dict[bytes, Kept] = {}
         """By serial."""
@@ -107,6 +109,8 @@ class Keeper:
             await asyncio.wait(self._burials)
         for kept in list(self._kept.values()):
             self._forget(kept)
+        if self._limiting is not None:
+            self._limiting.close()
 
     def spawn(self, request: Request) -> None:
         """Ask for a start; what comes of it is told."""
@@ -127,6 +131,8 @@ class Keeper:
                 self._look(kept)
             if number % 64 == 63:
                 await asyncio.sleep(0)
+        if self._limiting is not None:  # of those that were killed together with whoever would have removed theirs
+            self._limiting.clear(set(self._kept))
 
     def signal(self, attempt: str, signum: int, *, whole_group: bool = True) -> bool:
         """Whether it was there to be told. Never reaches a stranger that got its number."""
@@ -161,7 +167,7 @@ class Keeper:
             return
         kept.serial = b"%d" % next(self._serials)
         self._asked[kept.serial] = kept
-        self._line.send(wire.packed(order_of(kept.request, kept.folder, kept.serial, self._cgroup_root)))
+        self._line.send(wire.packed(order_of(kept.request, kept.folder, kept.serial, self._limiting)))
 
     def _new_line(self) -> NurseryLine:
         return NurseryLine(self._heard, self._line_ended, self._open_files)
@@ -230,11 +236,11 @@ class Keeper:
         if isinstance(finding, Living):
             kept.lifeline = finding.pidfd
             self._loop.add_reader(finding.pidfd, self._adopted_is_over, kept)
-        elif isinstance(finding, Ended):
+        elif isinstance(finding, Ended) and not any(map(os.path.exists, finding.started.cgroups)):
             self._finish(kept, Exited(kept.attempt, finding.exit))
         elif isinstance(finding, Never):
             self._refuse(kept, finding.why)
-        elif isinstance(finding, Gone):
+        elif isinstance(finding, Ended | Gone):
             burial = self._loop.create_task(self._bury(kept, finding))
             self._burials.add(burial)
             burial.add_done_callback(self._burials.discard)
@@ -254,11 +260,15 @@ class Keeper:
         if kept.doomed:
             send(replica, signal.SIGKILL, whole_group=True)
 
-    async def _bury(self, kept: Kept, gone: Gone) -> None:
-        """Nobody watches what is left of it any more, so that it is ended before it is told to be lost."""
-        if gone.same_boot:
-            await self._end_remains(kept.folder, gone.started)
-        self._finish(kept, Lost(kept.attempt, gone.why))
+    async def _bury(self, kept: Kept, found: Ended | Gone) -> None:
+        """Nobody watches what is left of it any more, so that it is ended before its end is told."""
+        if isinstance(found, Ended):
+            await self._end_remains(kept.folder, found.started)
+            self._finish(kept, Exited(kept.attempt, found.exit))
+            return
+        if found.same_boot:
+            await self._end_remains(kept.folder, found.started)
+        self._finish(kept, Lost(kept.attempt, found.why))
 
     async def _end_remains(self, folder: Path, started: StartRecord) -> None:
         pidfd = opened(started.replica)
@@ -270,14 +280,14 @@ class Keeper:
                 await asyncio.wait_for(dead.wait(), _DYING_S)
             self._loop.remove_reader(pidfd)
             os.close(pidfd)
-        cgroup = os.fsencode(started.cgroup)
-        if cgroup:
-            cgroups.end(cgroup)
+        groups = [os.fsencode(group) for group in started.cgroups]
+        await asyncio.to_thread(cgroups.end, groups)
         await asyncio.to_thread(end_marked, folder)
-        if cgroup:
-            await asyncio.to_thread(cgroups.remove, cgroup)
+        await asyncio.to_thread(cgroups.remove, groups)
 
     def _refuse(self, kept: Kept, why: str, *, claimed_before: bool = False) -> None:
+        if self._limiting is not None and not claimed_before:
+            self._limiting.forget(kept.attempt)
         self._finish(kept, Refused(kept.attempt, why, claimed_before))
 
     def _finish(self, kept: Kept, event: Event) -> None:

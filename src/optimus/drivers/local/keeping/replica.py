@@ -38,7 +38,7 @@ def spawned(order: wire.Order, log: int) -> int:
         os.chdir(order.workdir)
     except OSError as error:
         raise NotStartedError(_CANNOT_RUN, b"workdir %s: %s" % (order.workdir, wire.told(error))) from None
-    begin = _forked if order.cgroup else _borrowing
+    begin = _forked if order.cgroups else _borrowing
     env = dict(item.split(b"=", 1) for item in order.env) | {MARK[:-1]: order.folder}
     try:
         return _found(order, env, lambda path: begin(path, order, env, log))
@@ -82,7 +82,7 @@ def _forked(path: bytes, order: wire.Order, env: dict[bytes, bytes], log: int) -
             for stream in (1, 2):
                 os.dup2(log, stream)
             with contextlib.suppress(OSError):  # limits that cannot be kept do not make a start fail
-                cgroups.enter(order.cgroup)
+                cgroups.enter(order.cgroups)
             os.execve(path, order.argv, env)  # noqa: S606 - to run it is what we are for
         except OSError as error:
             os.write(tells, b"%d" % (error.errno or 0))

@@ -60,6 +60,7 @@ def supervise(orders: list[wire.Order], lifelines: list[int], reports: int, boot
             if pid:
                 running[pid] = Kept(order, lifeline, begun_ms)
             else:
+                cgroups.remove(order.cgroups)
                 os.close(lifeline)
         os.close(reports)
         while running:
@@ -83,10 +84,10 @@ def _claim(order: wire.Order, reports: int) -> bool:
 
 def _begin(order: wire.Order, reports: int, boot: str, begun_ms: int) -> int:
     """The number of the process; 0 if there is none, and why is on record."""
-    skipped = _limits(order)
+    skipped = cgroups.prepare(order.cgroups, order.settings)
     fields: recording.Fields = {"boot": boot, "wall_ms": begun_ms, "limits_skipped": skipped}
-    if order.cgroup:
-        fields["cgroup"] = os.fsdecode(order.cgroup)
+    if order.cgroups:
+        fields["cgroups"] = os.fsdecode(b"\n".join(order.cgroups))
     try:
         log = os.open(order.folder + recording.LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         ticks = start_ticks(os.getpid())
@@ -131,27 +132,23 @@ def _outlast_one(running: dict[int, Kept]) -> None:
     _, status, usage = os.wait4(pid, 0)
     code = os.waitstatus_to_exitcode(status)
     ended_ms = recording.now_ms()
-    _record(
-        order,
-        {
-            "code": code if code >= 0 else None,
-            "signal": -code if code < 0 else None,
-            "error": None,
-            "ended_ms": ended_ms,
-            "max_rss_bytes": usage.ru_maxrss * 1024,
-            "user_cpu_ms": round(usage.ru_utime * 1000),
-            "system_cpu_ms": round(usage.ru_stime * 1000),
-        },
-        durable=ended_ms - kept.begun_ms >= _WORTH_A_SYNC_MS,
-    )
-    if order.cgroup:
-        cgroups.end(order.cgroup)
+    how: recording.Fields = {
+        "code": code if code >= 0 else None,
+        "signal": -code if code < 0 else None,
+        "error": None,
+        "ended_ms": ended_ms,
+        "max_rss_bytes": usage.ru_maxrss * 1024,
+        "user_cpu_ms": round(usage.ru_utime * 1000),
+        "system_cpu_ms": round(usage.ru_stime * 1000),
+    }
+    _record(order, how | _shortage(order), durable=ended_ms - kept.begun_ms >= _WORTH_A_SYNC_MS)
+    used = cgroups.still_used(order.cgroups)
+    cgroups.end(used)
     if running:
         sweep_marked(MARK + order.folder, running)
     else:
         sweep()
-    if order.cgroup:
-        cgroups.remove(order.cgroup)
+    cgroups.remove(used)
     os.close(kept.lifeline)
 
 
@@ -168,13 +165,9 @@ def _record(order: wire.Order, fields: recording.Fields, *, durable: bool = Fals
             return
 
 
-def _limits(order: wire.Order) -> str:
-    """What of them is not kept, and why."""
-    asked = {b"memory.max": order.memory_max, b"cpu.max": order.cpu_max}
-    limits = {name: value for name, value in asked.items() if value}
-    if order.cgroup:
-        return cgroups.prepare(order.cgroup, limits)
-    return "no cgroup was delegated" if limits else ""
+def _shortage(order: wire.Order) -> recording.Fields:
+    found = cgroups.shortage(order.cgroups)
+    return {} if found is None else {"oom_used_bytes": found[0], "oom_limit_bytes": found[1]}
 
 
 def _refused(order: wire.Order, reports: int, why: bytes, *, claimed_before: bool = False) -> None:

@@ -5,7 +5,8 @@ at once, so each is one packet. Both sides import this, and the small side must 
 Owns: the bytes.
 Must not: import what takes memory.
 
-    order   serial, job, folder, workdir, cgroup, memory, cpu, number of arguments, arguments…, NAME=value…
+    order   serial, job, folder, workdir, number of cgroups, their number of settings and of arguments,
+            cgroups…, settings…, arguments…, NAME=value…
     report  born, serial… (with one lifeline each) | started, serial, pid, ticks, wall_ms, skipped
             | refused, serial, why, claimed_before
 """
@@ -23,7 +24,7 @@ LARGEST_REPORT = 1 << 16
 class Order:
     """One start, as the nursery sees it: bytes throughout, since paths and arguments are."""
 
-    __slots__ = ("argv", "cgroup", "cpu_max", "env", "folder", "job", "memory_max", "serial", "workdir")
+    __slots__ = ("argv", "cgroups", "env", "folder", "job", "serial", "settings", "workdir")
 
     def __init__(
         self,
@@ -33,38 +34,41 @@ class Order:
         workdir: bytes,
         argv: list[bytes],
         env: list[bytes],
+        cgroups: list[bytes],
+        settings: list[bytes],
         job: bytes = b"",
-        cgroup: bytes = b"",
-        memory_max: bytes = b"",
-        cpu_max: bytes = b"",
     ) -> None:
         self.serial = serial
         """Of the request, not of the attempt: an answer that comes late belongs to nobody else."""
         self.job = job
         """Orders of the same one may share a supervisor; empty: this one has its own."""
         self.folder, self.workdir, self.argv, self.env = folder, workdir, argv, env
-        self.cgroup, self.memory_max, self.cpu_max = cgroup, memory_max, cpu_max
-        """Empty: there is no such limit, or nobody to keep it."""
+        self.cgroups, self.settings = cgroups, settings
+        """Folders to be made, and `path=value` of what is written into them; none: it is not limited."""
 
 
 def packed(order: Order) -> bytes:
-    head = (order.serial, order.job, order.folder, order.workdir, order.cgroup, order.memory_max, order.cpu_max)
-    body = b"\0".join((*head, b"%d" % len(order.argv), *order.argv, *order.env))
+    lists = (order.cgroups, order.settings, order.argv)
+    counts = (b"%d" % len(entries) for entries in lists)
+    head = (order.serial, order.job, order.folder, order.workdir, *counts)
+    body = b"\0".join((*head, *order.cgroups, *order.settings, *order.argv, *order.env))
     return len(body).to_bytes(4, "big") + body
 
 
 def unpacked(body: bytes) -> Order:
-    serial, job, folder, workdir, cgroup, memory_max, cpu_max, count, *rest = body.split(b"\0")
+    serial, job, folder, workdir, groups, settings, words, *rest = body.split(b"\0")
+    first = int(groups)
+    second = first + int(settings)
+    third = second + int(words)
     return Order(
         serial=serial,
         job=job,
         folder=folder,
         workdir=workdir,
-        argv=rest[: int(count)],
-        env=rest[int(count) :],
-        cgroup=cgroup,
-        memory_max=memory_max,
-        cpu_max=cpu_max,
+        cgroups=rest[:first],
+        settings=rest[first:second],
+        argv=rest[second:third],
+        env=rest[third:],
     )
 
 
