@@ -169,6 +169,32 @@ def test_a_killed_supervisor_leaves_neither_daemons_nor_groups(
     played(story)
 
 
+def test_version_2_ends_daemons_at_once_and_says_what_it_cannot_keep(tmp_path: Path) -> None:
+    """In the kernel's own tree of version 2, which may have no controllers beside those of version 1."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    top = next((Path(line.split()[4]) for line in lines if " - cgroup2 " in line), None)
+    if top is None or not os.access(top, os.W_OK):
+        pytest.skip("no tree of version 2 in which a group may be made")
+    group = top / f"optimus-test-{os.getpid()}"
+    group.mkdir()
+    limiting = Limiting(2, {"cpu": group})
+    text = f"{fled(tmp_path)}; echo $PPID > {tmp_path}/above; exec sleep 1000"
+
+    async def story() -> None:
+        async with house(tmp_path / "runs", limiting=limiting) as here:
+            here.keeper.spawn(script("a", text, Limits(cpu_milli=1000)))
+            daemon, above = await number_in(tmp_path / "fled"), await number_in(tmp_path / "above")
+            assert str(daemon) in (group / "a" / "cgroup.procs").read_text().split()
+            assert (await here.hears(Started, "a")).limits_skipped == "cpu.weight: No such file or directory"
+            os.kill(above, signal.SIGKILL)
+            await here.hears(Lost, "a")
+            assert not alive(daemon)
+            assert below(limiting) == []
+
+    played(story)
+    assert not group.exists()
+
+
 def test_a_supervisor_killed_after_the_exit_was_written_leaves_nothing_either(
     tmp_path: Path, limiting: Limiting
 ) -> None:
