@@ -32,6 +32,7 @@ from optimus.model.observations import (
     PoolSeen,
     QueueSeen,
     RunRemembered,
+    SlotBinding,
     SlotRunning,
     WorkloadSeen,
 )
@@ -79,6 +80,9 @@ class Body:
         self._workloads: dict[str, tuple[Submitted, Workload]] = {}
         self._workload_of_start: dict[str, str] = {}
         self._facts: list[Observation] = []
+        self._binding: list[Observation] = []
+        """Starts that were asked for: from then on a process may be there, and whoever gets its place must wait until
+        it is gone. The brain has to know before it decides again; it need not decide because of it."""
         self._touched: set[str] = set()
         self._again: list[tuple[int, str]] = []
         self._changed_jobs: set[str] = set()
@@ -234,7 +238,7 @@ class Body:
         return bool(self._facts or self._touched)
 
     def _think(self, now_ms: int) -> None:
-        facts, self._facts = self._facts, []
+        facts, self._binding, self._facts = [*self._binding, *self._facts], [], []
         self.plan = plan = self.engine.step(facts, now_ms)
         self._next_tick_ms = now_ms + TICK_MS
         for problem in self.engine.problems:
@@ -308,6 +312,7 @@ class Body:
             start = f"{one.uid}-{_part(life, one)}{life.attempt}-{place.role}-{place.ordinal}-{now_ms}"
             self._put_replica(workload, Replica(start=start, role=place.role, ordinal=place.ordinal), touch=False)
             self._spawns.append((start, place, workload))
+            self._binding.append(SlotBinding(workload, place.role, place.ordinal))
         for replica in changes.ask:
             self._put_replica(workload, structs.replace(replica, asked_ms=now_ms), touch=False)
             self._asks.append(replica.start)

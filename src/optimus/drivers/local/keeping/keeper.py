@@ -58,8 +58,8 @@ class Kept:
     """Of its supervisor."""
     replica: Process | None = None
     """None until it is known to have started."""
-    doomed: bool = False
-    """It is to be killed as soon as it has started."""
+    told: int = 0
+    """The signal that it is to get as soon as it has started; SIGKILL goes before any other."""
 
 
 class Keeper:
@@ -127,10 +127,14 @@ class Keeper:
                 await asyncio.sleep(0)
 
     def signal(self, attempt: str, signum: int, *, whole_group: bool = True) -> bool:
-        """Whether it was there to be told. Never reaches a stranger that got its number."""
+        """Whether it was there to be told; one that is only asked for is told when it has started. Never reaches a
+        stranger that got its number."""
         kept = self._kept.get(attempt)
-        if kept is None or kept.replica is None:
+        if kept is None:
             return False
+        if kept.replica is None:
+            kept.told = signal.SIGKILL if kept.told == signal.SIGKILL else signum
+            return True
         return send(kept.replica, signum, whole_group=whole_group)
 
     def kill(self, attempt: str) -> bool:
@@ -138,12 +142,9 @@ class Keeper:
 
         Its supervisor sees the replica die and ends whatever was below it, in its group or not.
         """
-        kept = self._kept.get(attempt)
-        if kept is None:
+        if attempt not in self._kept:
             return False
-        kept.doomed = True
-        if kept.replica is not None:
-            send(kept.replica, signal.SIGKILL, whole_group=True)
+        self.signal(attempt, signal.SIGKILL)
         return True
 
     # -- asking -----------------------------------------------------------------------------------------------
@@ -245,8 +246,8 @@ class Keeper:
             return
         kept.replica = replica
         self._say(Started(kept.attempt, replica.pid, wall_ms, skipped))
-        if kept.doomed:
-            send(replica, signal.SIGKILL, whole_group=True)
+        if kept.told:
+            send(replica, kept.told, whole_group=True)
 
     async def _bury(self, kept: Kept, gone: Gone) -> None:
         """Nobody watches what is left of it any more, so that it is ended before it is told to be lost."""
