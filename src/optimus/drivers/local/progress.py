@@ -22,6 +22,8 @@ class Progress:
         self._body = body
         self._seen: dict[str, float] = {}
         """By start: when its file was last written."""
+        self._saved: dict[str, int] = {}
+        """By start: its last checkpoint, as far as the brain knows."""
 
     def look(self) -> None:
         alive = set()
@@ -31,6 +33,7 @@ class Progress:
                     alive.add(start)
                     self._look_at(workload, start)
         self._seen = {start: at for start, at in self._seen.items() if start in alive}
+        self._saved = {start: at for start, at in self._saved.items() if start in alive}
 
     def _look_at(self, workload: str, start: str) -> None:
         file = self._body.folder_of(start) / "status.json"
@@ -47,5 +50,6 @@ class Progress:
         self._body.progress[workload] = told
         self._body.changed.add("/".join(workload.split("/")[:2]))
         saved = told.get("last_checkpoint_ms")
-        if isinstance(saved, int):
+        if isinstance(saved, int) and saved != self._saved.get(start):
+            self._saved[start] = saved
             self._body.learned(Checkpointed(workload, saved))
