@@ -32,6 +32,7 @@ from optimus.model.observations import (
     PoolSeen,
     QueueSeen,
     RunRemembered,
+    SavesInTime,
     SlotBinding,
     SlotRunning,
     WorkloadSeen,
@@ -64,6 +65,8 @@ class Body:
         """Why each that waits does so, from the last plan."""
         self.progress: dict[str, dict[str, Any]] = {}
         """By workload: what it says of itself."""
+        self.overdue: set[str] = set()
+        """Those that were killed because they did not leave within their grace, whatever they say of themselves."""
         self.promised: set[str] = set()
         """Those for whom room is kept that others are still leaving."""
         self.changed: set[str] = set()
@@ -172,6 +175,7 @@ class Body:
         for life in self.lives_of(job):
             del self.lives[life.workload]
             self.progress.pop(life.workload, None)
+            self.overdue.discard(life.workload)
             self._workloads.pop(life.workload, None)
             self.replicas.pop(life.workload, None)
         del self.jobs[job], self._parts[job], self._open_parts[job]
@@ -319,6 +323,9 @@ class Body:
         for replica in changes.kill:
             self._put_replica(workload, structs.replace(replica, killed=True), touch=False)
             self._kills.append(replica.start)
+            if not replica.ordinal and workload not in self.overdue:  # the first saves for all
+                self.overdue.add(workload)
+                self._facts.append(SavesInTime(workload, yes=False))
         if changes.look_again_ms is not None:
             heapq.heappush(self._again, (changes.look_again_ms, workload))
 
