@@ -8,8 +8,7 @@ away, with the time that all replicas spent on it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,6 @@ class History:
     lives: list[Life]
     checkpoints: list[tuple[float, int]]
     """When, and how many steps it has."""
-    wrong: list[str] = field(default_factory=list)
 
     def of_rank(self, rank: int) -> list[Life]:
         return [life for life in self.lives if life.rank == rank]
@@ -55,7 +53,7 @@ class History:
 
 
 def read(trails: Path, checkpoints: Path) -> History:
-    lives = [_life(path) for path in sorted(trails.glob("*.trail"))]
+    lives = [life for path in sorted(trails.glob("*.trail")) if (life := _life(path)) is not None]
     saved = [(path.stat().st_mtime, int(path.stem.removeprefix("own-"))) for path in checkpoints.glob("own-*.json")]
     for path in checkpoints.glob("steps/*-step-*/checkpoint.json"):
         about = json.loads(path.read_text())
@@ -63,7 +61,7 @@ def read(trails: Path, checkpoints: Path) -> History:
     return History(sorted(lives, key=lambda life: life.began), sorted(saved))
 
 
-def _life(path: Path) -> Life:
+def _life(path: Path) -> Life | None:
     ended = path.stat().st_mtime
     lines = []
     for line in path.read_text().splitlines():
@@ -71,6 +69,8 @@ def _life(path: Path) -> Life:
             lines.append(json.loads(line))
         except ValueError:
             break  # killed while it wrote its last line
+    if not lines:  # killed before it could say that it began
+        return None
     first = lines[0]
     steps = tuple((line["step"], line["at"], line["chain"]) for line in lines if "step" in line)
     final = next((line["final"] for line in lines if "final" in line), None)
@@ -78,8 +78,8 @@ def _life(path: Path) -> Life:
 
 
 def check(history: History, seed: int, steps: int) -> list[str]:
-    """What is wrong with it: every step on the state it belongs to, every resume at the newest checkpoint, the end as if
-    nobody had ever disturbed it."""
+    """What is wrong with it: every step must be on the state it belongs to, every resume at the newest checkpoint, and
+    the end as if nobody had ever disturbed it."""
     state, chains = beginning(seed), []
     for step in range(steps):
         learn(state, step)
@@ -104,9 +104,12 @@ def check(history: History, seed: int, steps: int) -> list[str]:
     return wrong
 
 
-def lost(history: History, gpus: int) -> list[Lost]:
-    """What each life of the first replica threw away: all but the last one, which came to the end."""
-    return [_lost(history, life, after, gpus) for life, after in pairwise(history.of_rank(0))]
+def lost(history: History, gpus: int) -> Lost:
+    """What the lives of the first replica threw away: all but the last one, which came to the end."""
+    found = Lost()
+    for life, after in pairwise(history.of_rank(0)):
+        found.add(_lost(history, life, after, gpus))
+    return found
 
 
 def _lost(history: History, life: Life, after: Life, gpus: int) -> Lost:
@@ -115,10 +118,3 @@ def _lost(history: History, life: Life, after: Life, gpus: int) -> Lost:
     since = max([life.began, *(at for step, at, _ in life.steps if step < saved)])
     window = [max(min(each.ended, life.ended) - max(each.began, since), 0.0) for each in history.lives]
     return Lost(len(thrown), sum(window) * gpus)
-
-
-def total(several: Sequence[Lost]) -> Lost:
-    found = Lost()
-    for one in several:
-        found.add(one)
-    return found

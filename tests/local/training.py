@@ -1,8 +1,8 @@
 """A small training whose result shows every step: gradient descent, and a hash over each state in order.
 
-A step that was lost, doubled or done on the wrong state gives another result, bit by bit. Each process leaves a trail: a
-file with a line for each start and step, appended to, whose age tells how long the process lived. Checkpoints are all
-kept. From both, `trails` counts what was thrown away.
+A step that was lost, doubled or done on the wrong state gives another result, bit by bit. Each process leaves a trail:
+a file with a line for its start and each step, appended to, whose age tells how long the process lived. Checkpoints are
+all kept. From both, `trails` counts what was thrown away.
 
     heeds   saves between two steps when it is asked to leave
     slow    would, but its step takes longer than its grace
@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,13 +42,6 @@ def learn(state: dict[str, Any], step: int) -> None:
     state["loss"] += error * error
     state["chain"] = digest.hexdigest()
     state["done"] += 1
-
-
-def undisturbed(seed: int, steps: int) -> dict[str, Any]:
-    state = beginning(seed)
-    for step in range(steps):
-        learn(state, step)
-    return state
 
 
 class Trail:
@@ -138,4 +130,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
