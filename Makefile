@@ -40,10 +40,11 @@ format: $(READY)  ## put every file into house format
 bench: $(READY)  ## measure speed and quality
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-soak: $(READY)  ## random worlds against the invariants (MINUTES=10), every deliberate fault against the tests, 200 kills under load
+soak: $(READY)  ## random worlds against the invariants (MINUTES=10), every deliberate fault against the tests, 200 kills and 100 preemptions under load
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES) --jobs $(WORKERS) $(ARGS)
 	@$(BIN)/python -m tests.mutations --jobs $(WORKERS)
 	@$(BIN)/python -m tests.local.killing
+	@$(BIN)/python -m tests.local.preempting
 
 lock: $(READY)  ## write requirements.lock anew from pyproject.toml (ARGS=--upgrade for newer versions)
 	@$(BIN)/pip-compile --quiet --extra dev --all-build-deps --allow-unsafe --generate-hashes --strip-extras \

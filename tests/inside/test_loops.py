@@ -133,6 +133,22 @@ def test_progress_and_numbers_are_one_line_of_json(tmp_path: Path, monkeypatch: 
     assert said["checkpoint"]["step"] == 8 and said["steps_per_second"] > 0
 
 
+def test_it_says_how_long_it_takes_to_leave_if_it_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status = tmp_path / "status.json"
+    monkeypatch.setenv("OPTIMUS_STATUS_FILE", str(status))
+
+    def said() -> float | None:
+        return json.loads(status.read_text(encoding="utf-8"))["leaves_in_s"]
+
+    for _ in optimus.steps(2, folder=tmp_path):
+        assert said() is None, "no step is done yet"
+    alone = said()
+    assert alone is not None and alone > 0
+    for _ in optimus.steps(2, name="without"):
+        pass
+    assert said() is None, "nothing is saved when it is asked"
+
+
 RANKS = """
     import optimus
 
@@ -164,6 +180,7 @@ def test_ranks_leave_after_the_same_step_and_only_the_first_saves(tmp_path: Path
     assert [name for name in job.saved() if not name.startswith(".")] == ["00000001-step-3"]
     assert (job.status(0)["step"], job.status(1)["step"]) == (3, 3)
     assert job.status(0)["last_checkpoint_ms"] > 0 and job.status(1)["last_checkpoint_ms"] is None
+    assert job.status(0)["leaves_in_s"] > 0 and job.status(1)["leaves_in_s"] is None, "the first saves for all"
 
 
 def test_replicas_that_work_alone_save_each_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import subprocess
 import sys
@@ -53,7 +52,7 @@ def play(number: int, kills: int, folder: Path) -> list[str]:
             machine.start()
         names = ("parts", "broken", "train", "gone")
         until(lambda: all(machine.job(name)["final"] for name in names), "everything is over")
-        return [*_wrong(machine, ran, failed), *_left_behind(machine)]
+        return [*_wrong(machine, ran, failed), *machine.left_behind()]
     finally:
         machine.end()
 
@@ -91,28 +90,6 @@ def _wrong(machine: Up, ran: Path, failed: Path) -> list[str]:
     if machine.phase("gone") != "Cancelled":
         wrong.append(f"gone is {machine.phase('gone')}")
     return wrong
-
-
-def _left_behind(machine: Up) -> list[str]:
-    """Replicas that still run although every job is over."""
-    marker = f"OPTIMUS_ATTEMPT_FOLDER={machine.folder}".encode()
-    end = time.monotonic() + 5
-    while True:
-        left = [
-            environ.parent.name
-            for environ in Path("/proc").glob("[0-9]*/environ")
-            if marker in _content(environ) and int(environ.parent.name) != os.getpid()
-        ]
-        if not left or time.monotonic() > end:
-            return [f"{len(left)} processes are left behind"] if left else []
-        time.sleep(0.1)
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
 
 
 def main() -> int:

@@ -16,6 +16,8 @@ from optimus.client import ApiError, Connection, Unreachable
 
 PATIENCE_S = 60.0
 """Nothing here takes so long; a machine that is busy with other things may."""
+SOON_S = 5.0
+"""For what ends by itself at any moment."""
 
 
 class Up:
@@ -79,16 +81,22 @@ class Up:
     def reaches(self, name: str, *phases: str) -> None:
         until(lambda: self.phase(name) in phases, f"{name} is {' or '.join(phases)}")
 
+    def left_behind(self) -> list[str]:
+        """What is wrong if replicas still run although every job is over."""
+        end = time.monotonic() + SOON_S
+        while left := _processes_with(f"OPTIMUS_ATTEMPT_FOLDER={self.folder}"):
+            if time.monotonic() > end:
+                return [f"{len(left)} processes are left behind"]
+            time.sleep(0.1)
+        return []
+
     def end(self) -> None:
         """Whatever is left of it."""
         if self.process is not None and self.process.poll() is None:
             self.kill()
-        for environ in Path("/proc").glob("[0-9]*/environ"):
-            try:
-                if str(self.folder).encode() in environ.read_bytes() and int(environ.parent.name) != os.getpid():
-                    os.kill(int(environ.parent.name), signal.SIGKILL)
-            except (OSError, ValueError):
-                continue
+        for number in _processes_with(str(self.folder)):
+            with contextlib.suppress(OSError):
+                os.kill(number, signal.SIGKILL)
         remembered = self.folder / "cgroups"
         groups = [Path(line) for line in remembered.read_text().splitlines()] if remembered.exists() else []
         until(lambda: all(map(_removed, groups)), "its cgroups can be removed")
@@ -100,6 +108,16 @@ def _removed(group: Path) -> bool:
         with contextlib.suppress(OSError):
             left.rmdir()
     return not group.exists()
+
+
+def _processes_with(words: str) -> list[int]:
+    """Others whose environment has them."""
+    found = []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if words.encode() in environ.read_bytes() and int(environ.parent.name) != os.getpid():
+                found.append(int(environ.parent.name))
+    return found
 
 
 def until(holds: Callable[[], Any], what: str) -> None:

@@ -164,6 +164,18 @@ def test_the_more_important_takes_the_room_of_work_that_saves_first(machine: Mac
     assert machine.hands.spawned[-1].environment["OPTIMUS_ATTEMPT"] == "2"
 
 
+def test_nobody_gets_the_gpus_of_work_that_is_stopped_while_it_starts_before_it_is_gone(machine: Machine) -> None:
+    machine.submit(job("low", gpus=2, saves=True))
+    machine.submit(job("high", gpus=2, priority=900))
+    start = machine.hands.spawned[0].start
+    assert machine.hands.asked == [(start, "SIGTERM")], "a process may be there already"
+    machine.turn(after_s=1)
+    assert len(machine.hands.spawned) == 1
+    machine.ends("low", code=None, signal=15)
+    assert machine.hands.spawned[-1].command == ("train", "high")
+    assert machine.phase("low") is JobPhase.PREEMPTED and not machine.body.lives["default/low"].failures
+
+
 def test_after_a_crash_it_asks_for_what_ran_and_goes_on(machine: Machine) -> None:
     machine.submit(job("a", gpus=2), job("b", gpus=2))
     machine.runs()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 
@@ -29,6 +30,33 @@ def test_what_runs_outlives_its_scheduler_and_is_known_again(tmp_path: Path) -> 
         flag.touch()
         machine.reaches("long", "Succeeded")
         assert machine.cli("logs", "long").stdout == "through\n"
+    finally:
+        machine.end()
+
+
+def test_who_was_asked_to_leave_is_not_asked_again_and_saves_its_work(tmp_path: Path) -> None:
+    """A second request later on would mean: at once, saved or not."""
+    script, flag = tmp_path / "train.py", tmp_path / "go"
+    script.write_text(
+        "import optimus, os, sys, time\nstate = {}\nfor step in optimus.steps(2, state=state):\n"
+        "    print('step', step)\n    while not os.path.exists(sys.argv[1]):\n        time.sleep(0.05)\n"
+    )
+    machine = Up(tmp_path / "store")
+    try:
+        words = ["--name", "slow", "--checkpoint", "60", "--", sys.executable, str(script), str(flag)]
+        machine.cli("run", "-d", *words)
+        until(lambda: "step 0" in machine.cli("logs", "slow").stdout, "its first step")
+        machine.cli("suspend", "slow")
+        until(lambda: any((machine.folder / "runs").glob("*/asked")), "it is asked")
+        machine.kill()
+        time.sleep(2.2)  # two requests within two seconds are one
+        machine.start()
+        time.sleep(0.5)
+        flag.touch()
+        machine.reaches("slow", "Suspended")
+        machine.cli("resume", "slow")
+        machine.reaches("slow", "Succeeded", "Failed")
+        assert machine.cli("logs", "slow").stdout == "step 0\nstep 1\n"
     finally:
         machine.end()
 

@@ -137,12 +137,14 @@ class Ledgerbook:
 
 
 def lost_ms(world: World, rows: Ints) -> Ints:
-    """Run time that would have to be repeated: since the reported checkpoint, else one interval, else all."""
+    """Run time that would have to be repeated: none where it saves in time when told, else since the reported
+    checkpoint, else one interval, else all."""
     columns, now = world.columns, world.now_ms
     started, reported, interval = columns.started[rows], columns.checkpoint_at[rows], columns.checkpoint_interval[rows]
     running = np.maximum(now - started, 0)
     unreported = np.where(interval >= 0, np.minimum(interval, running), running)
-    return np.where(started < 0, 0, np.where(reported >= started, np.maximum(now - reported, 0), unreported))
+    lost = np.where(reported >= started, np.maximum(now - reported, 0), unreported)
+    return np.where((started < 0) | (columns.saves_in_time[rows] > 0), 0, lost)
 
 
 def _costs(world: World, rows: Ints, amount: Ints) -> Ints:

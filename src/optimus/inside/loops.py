@@ -168,6 +168,8 @@ class Work:
         self.departure = Departure(folder, leads=self.rank == 0) if folder and not alone else None
         self.first_keys = tuple(state) if isinstance(state, MutableMapping) else ()
         self.saved_after: int | None = None
+        self.save_seconds: float | None = None
+        """What a save takes; None while nobody knows."""
 
     @property
     def is_given(self) -> bool:
@@ -176,7 +178,9 @@ class Work:
     def prepare(self) -> None:
         if self.saves and self.checkpoints is not None:
             self.checkpoints.prepare()
+            begun = time.monotonic()
             states.check_saveable(self.state)
+            self.save_seconds = time.monotonic() - begun if self.save is None else None
         if self.departure is not None:
             self.departure.prepare()
 
@@ -191,10 +195,12 @@ class Work:
             return
         about = {"loops": run.places(), "attempt": contract.whole_number(contract.ATTEMPT, 1)}
         REQUEST.saving = True
+        begun = time.monotonic()
         try:
             value = states.taken(self.state, self.first_keys)
             STATUS.saved(self.checkpoints.write(about, run.position, self.state, value, self.save))
             self.saved_after = done
+            self.save_seconds = time.monotonic() - begun
         except Exception as error:  # noqa: BLE001 - a script's own save= may raise anything, and hours of work go on
             STATUS.problem = f"no checkpoint at step {run.position}: {error}"
             before = STATUS.checkpoint
@@ -353,8 +359,16 @@ class Run:
     def report(self, now: float) -> None:
         root = self.root
         STATUS.progress(root.position, root.fraction(), root.pace.done, now)
+        STATUS.leaves_in = root.leaves_in()
         STATUS.write(now)
         root.pace.due = min(root.pace.next_save, STATUS.next_at)
+
+    def leaves_in(self) -> float | None:
+        """How long it takes to leave with everything saved, once it is asked; None if that is not known."""
+        spent, rate = self.work.save_seconds, STATUS.rate
+        if not self.listens or spent is None or not rate:
+            return None
+        return spent + (1 if self.work.departure is None else 2) / rate
 
     def fraction(self) -> float | None:
         """Counts what is done of the loops inside."""

@@ -42,6 +42,7 @@ class Status:
         self.rate: float | None = None
         self.checkpoint: dict[str, Any] | None = None
         self.problem: str | None = None
+        self.leaves_in: float | None = None
         self.next_at = 0.0
         self._counted_at = 0.0
         self._counted = 0
@@ -106,6 +107,7 @@ class Status:
             "metrics": {name: plain(value) for name, value in self.metrics.items()},
             "last_checkpoint_ms": self.checkpoint and self.checkpoint["at_ms"],
             "checkpoint": self.checkpoint,
+            "leaves_in_s": None if self.leaves_in is None else float(f"{self.leaves_in:.3g}"),
             "problem": self.problem and self.problem[:500],
             "updated_ms": time.time_ns() // 1_000_000,
         }

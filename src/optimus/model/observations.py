@@ -115,6 +115,13 @@ class Checkpointed(Struct, frozen=True, tag=True):
     at_ms: int
 
 
+class SavesInTime(Struct, frozen=True, tag=True):
+    """Whether the workload, told to stop now, saves its work within its grace: then stopping it loses nothing."""
+
+    workload: str
+    yes: bool = True
+
+
 class ActivitySeen(Struct, frozen=True, tag=True):
     """The last moment at which the workload's GPUs were seen busy."""
 
@@ -165,6 +172,7 @@ Observation = (
     | SlotStopping
     | SlotGone
     | Checkpointed
+    | SavesInTime
     | ActivitySeen
     | Predicted
     | RunRemembered

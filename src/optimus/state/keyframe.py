@@ -36,6 +36,7 @@ WORKLOAD_COLUMNS = (
     "restarts",
     "resizes",
     "worked",
+    "saves_in_time",
 )
 """What cannot be worked out again from descriptions and slots."""
 

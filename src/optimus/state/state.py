@@ -77,6 +77,7 @@ class State:
             seen.SlotStopping: self._slot_stopping,
             seen.SlotGone: self._slot_gone,
             seen.Checkpointed: self._checkpointed,
+            seen.SavesInTime: self._saves_in_time,
             seen.ActivitySeen: self._activity_seen,
             seen.Predicted: self._predicted,
             seen.RunRemembered: self._run_remembered,
@@ -279,6 +280,11 @@ class State:
         row = self.workloads.row_of.get(observation.workload)
         if row is not None:
             self.workloads.columns.checkpoint_at[row] = min(observation.at_ms, now_ms)
+
+    def _saves_in_time(self, observation: seen.SavesInTime, _now: int) -> None:
+        row = self.workloads.row_of.get(observation.workload)
+        if row is not None:
+            self.workloads.columns.saves_in_time[row] = int(observation.yes)
 
     def _activity_seen(self, observation: seen.ActivitySeen, now_ms: int) -> None:
         row = self.workloads.row_of.get(observation.workload)

@@ -96,6 +96,7 @@ class WorkloadTable:
             running=0,
             minimum=0,
             checkpoint_at=-1,
+            saves_in_time=0,
             busy_at=-1,
             expected=-1,
             max_runtime=-1,

@@ -66,6 +66,20 @@ def test_one_that_is_killed_before_it_has_started_ends_when_it_has(tmp_path: Pat
     played(story)
 
 
+def test_one_that_is_told_before_it_has_started_is_told_when_it_has(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with house(tmp_path) as here:
+            here.keeper.spawn(request("a", "sleep", "1000"))
+            assert here.keeper.signal("a", signal.SIGTERM)
+            assert (await here.hears(Exited, "a")).exit.signal == signal.SIGTERM
+            here.keeper.spawn(request("b", "sleep", "1000"))
+            assert here.keeper.kill("b")
+            assert here.keeper.signal("b", signal.SIGTERM)
+            assert (await here.hears(Exited, "b")).exit.signal == signal.SIGKILL, "who is killed is not asked any more"
+
+    played(story)
+
+
 def test_what_runs_in_the_background_ends_with_its_replica(tmp_path: Path) -> None:
     """One in the same group, one that fled to a session of its own, and one whose parent has gone already."""
     text = (

@@ -182,7 +182,7 @@ def test_version_2_ends_daemons_at_once_and_says_what_it_cannot_keep(tmp_path: P
 
     async def story() -> None:
         async with house(tmp_path / "runs", limiting=limiting) as here:
-            here.keeper.spawn(script("a", text, Limits(cpu_milli=1000)))
+            here.keeper.spawn(script("a", text, limits=Limits(cpu_milli=1000)))
             daemon, above = await number_in(tmp_path / "fled"), await number_in(tmp_path / "above")
             assert str(daemon) in (group / "a" / "cgroup.procs").read_text().split()
             assert (await here.hears(Started, "a")).limits_skipped == "cpu.weight: No such file or directory"

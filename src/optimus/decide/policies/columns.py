@@ -125,7 +125,7 @@ class VictimColumns:
 
     restart_cost_ms: IntArray
     lost_ms: IntArray
-    """Run time since its last checkpoint, which it would have to repeat."""
+    """Run time since its last checkpoint, which it would have to repeat; 0 if it is known to save in time when told."""
     size_milli: IntArray
     """GPUs of all its replicas."""
     priority: IntArray

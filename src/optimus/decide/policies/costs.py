@@ -17,7 +17,7 @@ _LARGEST_MILLI = 1 << 25
 
 
 def default(columns: VictimColumns) -> IntArray:
-    """Restart + work lost since the last checkpoint x GPUs, in GPU-microseconds.
+    """Restart + work lost since the last checkpoint x GPUs, in GPU-microseconds. Who saves in time loses none.
 
     The restart counts once per workload whatever its size, so one victim beats two halves."""
     restart = np.clip(columns.restart_cost_ms, 0, _LONGEST_MS) * 1000

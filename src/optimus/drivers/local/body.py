@@ -34,6 +34,8 @@ from optimus.model.observations import (
     PoolSeen,
     QueueSeen,
     RunRemembered,
+    SavesInTime,
+    SlotBinding,
     SlotRunning,
     WorkloadSeen,
 )
@@ -63,6 +65,8 @@ class Body:
         """Why each that waits does so, from the last plan."""
         self.progress: dict[str, dict[str, Any]] = {}
         """By workload: what it says of itself."""
+        self.overdue: set[str] = set()
+        """Those that were killed because they did not leave within their grace, whatever they say of themselves."""
         self.promised: set[str] = set()
         """Those for whom room is kept that others are still leaving."""
         self.changed: set[str] = set()
@@ -81,6 +85,9 @@ class Body:
         self._workloads: dict[str, tuple[Submitted, Workload]] = {}
         self._workload_of_start: dict[str, str] = {}
         self._facts: list[Observation] = []
+        self._binding: list[Observation] = []
+        """Starts that were asked for: from then on a process may be there, and whoever gets its place must wait until
+        it is gone. The brain has to know before it decides again; it need not decide because of it."""
         self._touched: set[str] = set()
         self._again: list[tuple[int, str]] = []
         self._unwritten = Unwritten()
@@ -164,6 +171,7 @@ class Body:
         for life in self.lives_of(job):
             del self.lives[life.workload]
             self.progress.pop(life.workload, None)
+            self.overdue.discard(life.workload)
             self._workloads.pop(life.workload, None)
             self.replicas.pop(life.workload, None)
         del self.jobs[job], self._parts[job], self._open_parts[job]
@@ -234,7 +242,7 @@ class Body:
         return bool(self._facts or self._touched)
 
     def _think(self, now_ms: int) -> None:
-        facts, self._facts = self._facts, []
+        facts, self._binding, self._facts = [*self._binding, *self._facts], [], []
         self.plan = plan = self.engine.step(facts, now_ms)
         self._next_tick_ms = now_ms + TICK_MS
         for problem in self.engine.problems:
@@ -307,12 +315,16 @@ class Body:
             start = f"{one.uid}-{_part(life, one)}{life.attempt}-{place.role}-{place.ordinal}-{now_ms}"
             self._put_replica(workload, Replica(start=start, role=place.role, ordinal=place.ordinal), touch=False)
             self._spawns.append((start, place, workload))
+            self._binding.append(SlotBinding(workload, place.role, place.ordinal))
         for replica in changes.ask:
             self._put_replica(workload, structs.replace(replica, asked_ms=now_ms), touch=False)
             self._asks.append(replica.start)
         for replica in changes.kill:
             self._put_replica(workload, structs.replace(replica, killed=True), touch=False)
             self._kills.append(replica.start)
+            if not replica.ordinal and workload not in self.overdue:  # the first saves for all
+                self.overdue.add(workload)
+                self._facts.append(SavesInTime(workload, yes=False))
         if changes.look_again_ms is not None:
             heapq.heappush(self._again, (changes.look_again_ms, workload))
 

@@ -12,9 +12,12 @@ from typing import Any
 import msgspec
 
 from optimus.drivers.local.body import Body
-from optimus.model.observations import Checkpointed
+from optimus.model.jobs import job_of_workload
+from optimus.model.observations import Checkpointed, SavesInTime
 
 LARGEST = 64 << 10
+MARGIN = 2
+"""Who says that it leaves in so many seconds is believed to do so in twice as many."""
 
 
 class Progress:
@@ -22,6 +25,10 @@ class Progress:
         self._body = body
         self._seen: dict[str, float] = {}
         """By start: when its file was last written."""
+        self._saved: dict[str, int] = {}
+        """By start: its last checkpoint, as far as the brain knows."""
+        self._in_time: dict[str, bool] = {}
+        """By start: whether it saves within its grace, as far as the brain knows."""
 
     def look(self) -> None:
         alive = set()
@@ -31,6 +38,8 @@ class Progress:
                     alive.add(start)
                     self._look_at(workload, start)
         self._seen = {start: at for start, at in self._seen.items() if start in alive}
+        self._saved = {start: at for start, at in self._saved.items() if start in alive}
+        self._in_time = {start: yes for start, yes in self._in_time.items() if start in alive}
 
     def _look_at(self, workload: str, start: str) -> None:
         file = self._body.folder_of(start) / "status.json"
@@ -47,5 +56,18 @@ class Progress:
         self._body.progress[workload] = told
         self._body.changed.add("/".join(workload.split("/")[:2]))
         saved = told.get("last_checkpoint_ms")
-        if isinstance(saved, int):
+        if isinstance(saved, int) and saved != self._saved.get(start):
+            self._saved[start] = saved
             self._body.learned(Checkpointed(workload, saved))
+        leaves_in = told.get("leaves_in_s")
+        if isinstance(leaves_in, int | float):
+            in_time = self._in_time_of(workload, leaves_in)
+            if in_time != self._in_time.get(start):
+                self._in_time[start] = in_time
+                self._body.learned(SavesInTime(workload, in_time))
+
+    def _in_time_of(self, workload: str, leaves_in_s: float) -> bool:
+        """It is asked by a signal, says that it will be quick, and has not been late before."""
+        asked_by_signal = not self._body.jobs[job_of_workload(workload)].job.saving.command
+        grace_ms = self._body.workload(workload).grace_ms
+        return asked_by_signal and leaves_in_s * 1000 * MARGIN <= grace_ms and workload not in self._body.overdue

@@ -7,6 +7,7 @@ Must not: remember anything: the body and the folders of the starts do.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import time
@@ -21,6 +22,9 @@ from optimus.drivers.local.keeping.keeper import Keeper
 from optimus.drivers.local.keeping.limiting import Limiting
 from optimus.lives import Ended, Shortage
 
+ASKED = "asked"
+"""A file in the folder of a start: it has been asked to leave."""
+
 
 class RealHands:
     def __init__(
@@ -32,6 +36,7 @@ class RealHands:
     ) -> None:
         """`saw_start` is told the start, when it was, and which of its limits nobody keeps."""
         self.keeper = Keeper(runs, self._told, limiting=limiting)
+        self._runs = runs
         self._saw_start = saw_start
         self._saw_end = saw_end
         self._adopted: set[str] = set()
@@ -53,10 +58,16 @@ class RealHands:
         self.keeper.spawn(request)
 
     def ask(self, start: str, signal_name: str, command: tuple[str, ...]) -> None:
+        """Once: asked again, a job may leave without saving. A scheduler that comes later finds the mark."""
+        mark = self._runs / start / ASKED
+        if mark.exists():
+            return
         if command:
             subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603 - the job's own
         else:
             self.keeper.signal(start, signal.Signals[signal_name])
+        with contextlib.suppress(OSError):  # it has not begun yet, or the disk is full: better twice than never
+            mark.touch()
 
     def kill(self, start: str) -> None:
         self.keeper.kill(start)

@@ -36,12 +36,15 @@ SOCKET = "engine.sock"
 GATHER_S = 0.002
 """News that come together are taken together: for half as long as a turn takes, since more will come meanwhile."""
 GATHER_MOST_S = 0.05
-LOOK_AFTER_S = 5.0
-"""How often progress is read and what is over is cleared away."""
+PROGRESS_S = 1.0
+"""How often progress is read, which is how often jobs write it: who is asked to leave depends on who has just saved."""
+CLEAR_S = 5.0
+"""How often what is over is cleared away."""
 TELL_S = 0.1
 """What changes all the time is told so often; what somebody asked for, at once."""
 SELDOM = 9
-"""Telling takes at most a tenth of the time: an array of ten thousand parts is not looked through at every start."""
+"""Telling takes at most a tenth of the time: an array of ten thousand parts is not looked through at every start. The
+same holds for reading progress."""
 READING = ("everything", "events", "document", "snapshot")
 LISTENERS_BEHIND = 64 << 20
 """Bytes that a listener may be behind before it is cut off."""
@@ -80,16 +83,18 @@ class Running:
         os.chmod(socket, 0o600)
 
     async def run(self, stop: asyncio.Event) -> None:
-        look_at = 0.0
+        look_at = clear_at = 0.0
         while not stop.is_set():
             self._turn()
             now = time.monotonic()
             if now >= self._tell_at:
                 self._tell()
-            if now >= look_at:
-                look_at = now + LOOK_AFTER_S
-                self._progress.look()
+            if now >= clear_at:
+                clear_at = now + CLEAR_S
                 self._retention.look(_now_ms())
+            if now >= look_at:
+                self._progress.look()
+                look_at = now + max(PROGRESS_S, (time.monotonic() - now) * SELDOM)
             due_s = max(self.body.next_turn_ms() - _now_ms(), 0) / 1000
             untold_s = max(self._tell_at - now, 0.0) if self.body.changed else due_s
             with contextlib.suppress(TimeoutError):

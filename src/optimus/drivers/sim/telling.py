@@ -206,6 +206,8 @@ def _tell_report(event: Observation) -> Iterator[Line]:
     match event:
         case seen.Checkpointed(workload):
             yield Line(kind="reports", subject=workload, text="a checkpoint")
+        case seen.SavesInTime(workload, yes):
+            yield Line(kind="reports", subject=workload, text=f"that it {'saves' if yes else 'does not save'} in time")
         case seen.ActivitySeen(workload):
             yield Line(kind="reports", subject=workload, text="its last activity")
         case seen.Predicted(workload, duration_ms):

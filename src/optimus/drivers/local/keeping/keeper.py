@@ -61,8 +61,8 @@ class Kept:
     lifeline: int | None = None
     replica: Process | None = None
     """None until it is known to have started."""
-    doomed: bool = False
-    """It is to be killed as soon as it has started."""
+    told: int = 0
+    """The signal that it is to get as soon as it has started; SIGKILL goes before any other."""
 
 
 class Keeper:
@@ -135,10 +135,14 @@ class Keeper:
             self._limiting.clear(set(self._kept))
 
     def signal(self, attempt: str, signum: int, *, whole_group: bool = True) -> bool:
-        """Whether it was there to be told. Never reaches a stranger that got its number."""
+        """Whether it was there to be told; one that is only asked for is told when it has started. Never reaches a
+        stranger that got its number."""
         kept = self._kept.get(attempt)
-        if kept is None or kept.replica is None:
+        if kept is None:
             return False
+        if kept.replica is None:
+            kept.told = signal.SIGKILL if kept.told == signal.SIGKILL else signum
+            return True
         return send(kept.replica, signum, whole_group=whole_group)
 
     def kill(self, attempt: str) -> bool:
@@ -146,12 +150,9 @@ class Keeper:
 
         Its supervisor sees the replica die and ends whatever was below it, in its group or not.
         """
-        kept = self._kept.get(attempt)
-        if kept is None:
+        if attempt not in self._kept:
             return False
-        kept.doomed = True
-        if kept.replica is not None:
-            send(kept.replica, signal.SIGKILL, whole_group=True)
+        self.signal(attempt, signal.SIGKILL)
         return True
 
     # -- asking -----------------------------------------------------------------------------------------------
@@ -257,8 +258,8 @@ class Keeper:
             return
         kept.replica = replica
         self._say(Started(kept.attempt, replica.pid, wall_ms, skipped))
-        if kept.doomed:
-            send(replica, signal.SIGKILL, whole_group=True)
+        if kept.told:
+            send(replica, kept.told, whole_group=True)
 
     async def _bury(self, kept: Kept, found: Ended | Gone) -> None:
         """Nobody watches what is left of it any more, so that it is ended before its end is told."""
