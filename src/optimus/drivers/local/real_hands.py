@@ -7,6 +7,7 @@ Must not: remember anything: the body and the folders of the starts do.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import time
@@ -40,7 +41,8 @@ class RealHands:
         except ValueError as error:
             self._saw_end(asked.start, Ended(at_ms=_now_ms(), error=str(error)))
             return
-        Path(asked.environment["OPTIMUS_CHECKPOINT_DIR"]).mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):  # on a full disk it is not begun either, and says so
+            Path(asked.environment["OPTIMUS_CHECKPOINT_DIR"]).mkdir(parents=True, exist_ok=True)
         self.keeper.spawn(request)
 
     def ask(self, start: str, signal_name: str, command: tuple[str, ...]) -> None:

@@ -65,7 +65,8 @@ class Running:
         await self.hands.keeper.start()
         unfinished = self.body.open()
         for pool in pools:
-            self.body.put_pool(pool)
+            if self.body.pools.get(pool.name) != pool:
+                self.body.put_pool(pool)
         for queue in queues:
             if queue.name not in self.body.queues:
                 self.body.put_queue(queue)
@@ -87,6 +88,7 @@ class Running:
                 look_at = now + LOOK_AFTER_S
                 self._progress.look()
                 self._retention.look(_now_ms())
+                self.store.keep_room()
             due_s = max(self.body.next_turn_ms() - _now_ms(), 0) / 1000
             untold_s = max(self._tell_at - now, 0.0) if self.body.changed else due_s
             with contextlib.suppress(TimeoutError):
@@ -98,7 +100,8 @@ class Running:
         """Leaves everything running."""
         self._turn()
         await self.hands.keeper.close()
-        (self.store.folder / SOCKET).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            (self.store.folder / SOCKET).unlink(missing_ok=True)
         self.store.close()
 
     def _turn(self) -> None:
@@ -143,7 +146,7 @@ class Running:
         if call.verb not in READING:
             self._turn()  # what is promised is written down, and shown, before the answer is given
             self._tell()
-            if self.body.trouble:
+            if self.body.unwritten:
                 later = f"{self.body.trouble}; what was asked for is done as soon as it can be written down"
                 return line.Answer(call.number, None, later, "unavailable")
         return line.Answer(call.number, value)
