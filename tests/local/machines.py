@@ -29,21 +29,32 @@ class Up:
         self.process: subprocess.Popen[str] | None = None
         self.start()
 
-    def start(self) -> None:
-        address = self.folder / "address"
-        address.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "optimus", "up", "--port", "0", *self.options]
+    def start(self, *, where_it_was: bool = False) -> None:
+        """Anew. `where_it_was`: at the same port, and what is written down is not touched before."""
+        address, port = self.folder / "address", "0"
+        if where_it_was:
+            port = self.api.address.rpartition(":")[2]
+        else:
+            address.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "optimus", "up", "--port", port, *self.options]
         self.process = subprocess.Popen(
             command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
         until(address.exists, "optimus up has an address")
         token = self.folder / "token"
         self.api = Connection(address.read_text().strip(), token.read_text() if token.exists() else "")
-        until(self._answers, "optimus up answers")
+        until(self._is_there if where_it_was else self._answers, "optimus up answers")
 
     def _answers(self) -> bool:
         try:
             return bool(self.api.get("/healthz")["ok"])
+        except (ApiError, Unreachable):
+            return False
+
+    def _is_there(self) -> bool:
+        """Well or not."""
+        try:
+            return self.api.get("/v1/info")["turn"] is not None
         except (ApiError, Unreachable):
             return False
 

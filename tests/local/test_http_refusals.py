@@ -175,7 +175,7 @@ class Broken(Mirror):
     """Whatever is asked of it goes wrong in a way that nobody has thought of."""
 
     async def run(self) -> None:
-        self.shown = {"jobs": {"default/x": {"uid": "u", "final": False}}, "version": {1, object()}}
+        self.audience.shown = {"jobs": {"default/x": {"uid": "u", "final": False}}, "version": {1, object()}}
         self.connected.set()
 
     async def call(self, verb: str, **arguments: Any) -> Any:

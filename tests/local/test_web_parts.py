@@ -1,4 +1,4 @@
-"""The parts of the web process by themselves: the mirror under news, and logs of any length."""
+"""The parts of the web process by themselves: the mirror's line, and logs of any length."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from optimus.drivers.local import line
 from optimus.drivers.local.line import RefusedError
 from optimus.drivers.local.running import Running
-from optimus.drivers.local.web import logs, mirror
+from optimus.drivers.local.web import logs
 from optimus.drivers.local.web.mirror import Mirror
 
 
@@ -49,25 +49,6 @@ def test_news_in_the_same_breath_as_everything_are_not_lost(tmp_path: Path) -> N
         return phase
 
     assert asyncio.run(story()) == "Succeeded"
-
-
-def test_every_watcher_is_told_when_the_engine_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirror, "WAITS", 2)
-
-    async def story() -> list[bytes | None]:
-        copy = Mirror(tmp_path / "s")
-        copy.connected.set()
-        full, other, one = copy.watch()[0], copy.watch()[0], copy.watch("a/b")[0]
-        for version in (1, 2):
-            copy._take(line.News(version, {"x/y": {}}))
-        other.get_nowait()
-        copy._lose()
-        late = copy.watch()[0]
-        ends = [full.get_nowait(), one.get_nowait(), other.get_nowait(), late.get_nowait()]
-        assert all(queue.empty() for queue in (full, other, one, late)) and not copy.watchers
-        return ends
-
-    assert asyncio.run(story()) == [None] * 4
 
 
 def test_a_question_that_fails_inside_costs_nobody_the_line(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from optimus.cli import following, job_tables
-from optimus.cli.showing import Format, FormatOption, Printer, dump
+from optimus.cli.showing import Format, FormatOption, Printer, console, dump
 from optimus.cli.target import DEFAULT_NAMESPACE, Address, Job, Namespace, connected, job_name
 
 KINDS = {"job": "jobs", "queue": "queues", "pool": "pools", "node": "nodes"}
@@ -48,6 +48,8 @@ def get(
             rows = [row for row in rows if name in ("", row["name"])]
         if name and not rows:
             raise typer.BadParameter(f"there is no {kind[:-1]} {name}")
+        if trouble := target.get("/v1/info").get("trouble"):
+            console(stderr=True).print(f"trouble: {trouble}", style="red", markup=False)
     if output in (Format.JSON, Format.YAML):
         dump(rows, output)
     else:

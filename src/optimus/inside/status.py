@@ -46,7 +46,7 @@ class Status:
         self.next_at = 0.0
         self._counted_at = 0.0
         self._counted = 0
-        self._broken = False
+        self._warned = False
 
     def begin(self, loop: str, total: int | None) -> None:
         self.loop, self.total, self.phase = loop, total, "running"
@@ -78,13 +78,15 @@ class Status:
     def write(self, now: float) -> None:
         self.next_at = now + SECONDS_BETWEEN
         path = contract.text(contract.STATUS_FILE)
-        if not path or self._broken:
+        if not path:
             return
         line = self.line()
         try:
             replace(path, line)
         except OSError as error:
-            self._broken = True
+            if self._warned:  # a full disk may have room again: it is tried again, and said once
+                return
+            self._warned = True
             warnings.warn(
                 f"the status file {path} cannot be written: {error.strerror or error}. "
                 "Training goes on; its progress is not seen.",

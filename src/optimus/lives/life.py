@@ -84,10 +84,10 @@ class Ended(Struct, frozen=True, kw_only=True):
         return self.code == 0 and not self.error and not self.lost
 
     def text(self) -> str:
-        if self.lost:
-            return "vanished, and nobody knows how it ended"
         if self.error:
             return f"could not start: {self.error}"
+        if self.lost:
+            return "vanished, and nobody knows how it ended"
         if self.shortage is not None:
             return self.shortage.text()
         if self.signal is not None:

@@ -47,6 +47,8 @@ from optimus.model.workloads import Workload
 
 TICK_MS = 2_000
 """Without news the brain is asked again after this time, as long as something waits."""
+Asked = tuple[str, Place, str]
+"""A start, its place, its workload."""
 
 
 class Body:
@@ -73,7 +75,9 @@ class Body:
         """Jobs of which something else is to be shown; whoever shows them empties it."""
         self.plan: Plan | None = None
         self.trouble = ""
-        """Why nothing can be written down now; empty if it can."""
+        """Why nothing new is begun now; empty if it may be."""
+        self.unwritten = False
+        """The last turn could not be written down; it is tried again."""
         self.limits = ""
         """For people: what processes are held to on this machine."""
         self.version = 0
@@ -91,7 +95,7 @@ class Body:
         self._touched: set[str] = set()
         self._again: list[tuple[int, str]] = []
         self._unwritten = Unwritten()
-        self._spawns: list[tuple[str, Place, str]] = []
+        self._spawns: list[Asked] = []
         self._asks: list[str] = []
         self._kills: list[str] = []
         self._next_tick_ms = 0
@@ -101,6 +105,7 @@ class Body:
     def open(self) -> list[str]:
         """Take over what the store has. Returns the starts that were not known to have ended: the hands find out what
         became of them, and then everybody can `stand_again`."""
+        self.look_for_trouble()
         kept = self.store.read()
         self._facts += [NodeSeen(node) for node in self.nodes.values()]
         for pool in kept.pools:
@@ -208,8 +213,11 @@ class Body:
 
     def saw_end(self, start: str, ended: Ended) -> None:
         workload, replica = self._replica(start)
-        if replica is not None and replica.live:
-            self._put_replica(workload, structs.replace(replica, ended=ended))
+        if replica is None or not replica.live:
+            return
+        if ended.error and not ended.lost and self.store.trouble():  # a full disk is nobody's failure
+            ended = structs.replace(ended, lost=True)
+        self._put_replica(workload, structs.replace(replica, ended=ended))
 
     def learned(self, fact: Observation) -> None:
         self._facts.append(fact)
@@ -224,12 +232,18 @@ class Body:
         while self._again and self._again[0][0] <= now_ms:
             self._touched.add(heapq.heappop(self._again)[1])
         self._reconcile(now_ms)
-        if self._facts or now_ms >= self._next_tick_ms:
+        if self.trouble:  # nobody is asked to leave for work that cannot begin
+            self._next_tick_ms = now_ms + TICK_MS
+        elif self._facts or now_ms >= self._next_tick_ms:
             self._think(now_ms)
             self._reconcile(now_ms)
-        if not self._write():
-            return
-        self._act()
+        self.unwritten = not self._write()
+        if not self.unwritten:
+            self.look_for_trouble()
+            self._act(now_ms)
+
+    def look_for_trouble(self) -> None:
+        self.trouble = self.store.trouble()
 
     def next_turn_ms(self) -> int:
         """When there is something to do although nothing happens."""
@@ -353,12 +367,13 @@ class Body:
         except StoreError as error:
             self.trouble = str(error)
             return False
-        self.trouble = ""
         self.version += 1
         return True
 
-    def _act(self) -> None:
+    def _act(self, now_ms: int) -> None:
         spawns, self._spawns = self._spawns, []
+        if self.trouble:
+            spawns, self._spawns = self._held_back(spawns, now_ms)
         for start, place, workload in spawns:
             one = self.jobs[job_of_workload(workload)]
             folder, checkpoints = self.folder_of(start), self.store.folder / "checkpoints" / workload
@@ -383,6 +398,14 @@ class Body:
         kills, self._kills = self._kills, []
         for start in kills:
             self.hands.kill(start)
+
+    def _held_back(self, spawns: list[Asked], now_ms: int) -> tuple[list[Asked], list[Asked]]:
+        """Begun later, all but those that are to leave already: they have never begun."""
+        leaving = {*self._asks, *self._kills}
+        for start, _, _ in spawns:
+            if start in leaving:
+                self.saw_end(start, Ended(at_ms=now_ms, lost=True))
+        return [], [asked for asked in spawns if asked[0] not in leaving]
 
     # -- looking up ---------------------------------------------------------------------------------------------------
 

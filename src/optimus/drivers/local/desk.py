@@ -58,6 +58,7 @@ class Desk:
 
     def submit(self, text: str, source: str = "submitted", where: str = "", replace: bool = False) -> dict[str, Any]:
         """Jobs, queues and pools of one text; all of it or nothing."""
+        self._body.look_for_trouble()
         if self._body.trouble:
             raise RefusedError("unavailable", self._body.trouble)
         loaded = load_submission_text(text, source, now_ms=_now_ms())

@@ -54,7 +54,8 @@ class RealHands:
         except ValueError as error:
             self._saw_end(asked.start, Ended(at_ms=_now_ms(), error=str(error)))
             return
-        Path(asked.environment["OPTIMUS_CHECKPOINT_DIR"]).mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):  # on a full disk it is not begun either, and says so
+            Path(asked.environment["OPTIMUS_CHECKPOINT_DIR"]).mkdir(parents=True, exist_ok=True)
         self.keeper.spawn(request)
 
     def ask(self, start: str, signal_name: str, command: tuple[str, ...]) -> None:

@@ -71,7 +71,8 @@ class Running:
         await self.hands.keeper.start()
         unfinished = self.body.open()
         for pool in pools:
-            self.body.put_pool(pool)
+            if self.body.pools.get(pool.name) != pool:
+                self.body.put_pool(pool)
         for queue in queues:
             if queue.name not in self.body.queues:
                 self.body.put_queue(queue)
@@ -92,6 +93,7 @@ class Running:
             if now >= clear_at:
                 clear_at = now + CLEAR_S
                 self._retention.look(_now_ms())
+                self.store.keep_room()
             if now >= look_at:
                 self._progress.look()
                 look_at = now + max(PROGRESS_S, (time.monotonic() - now) * SELDOM)
@@ -106,7 +108,8 @@ class Running:
         """Leaves everything running."""
         self._turn()
         await self.hands.keeper.close()
-        (self.store.folder / SOCKET).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            (self.store.folder / SOCKET).unlink(missing_ok=True)
         self.store.close()
 
     def _turn(self) -> None:
@@ -151,7 +154,7 @@ class Running:
         if call.verb not in READING:
             self._turn()  # what is promised is written down, and shown, before the answer is given
             self._tell()
-            if self.body.trouble:
+            if self.body.unwritten:
                 later = f"{self.body.trouble}; what was asked for is done as soon as it can be written down"
                 return line.Answer(call.number, None, later, "unavailable")
         return line.Answer(call.number, value)

@@ -6,6 +6,9 @@ Must not: interpret any of it.
 
 A turn of the body is one transaction: everything or nothing. The log is written through to the disk before a commit
 returns (WAL, synchronous=FULL): the turn is what amortises it. One body at a time holds the lock file.
+
+Room is kept inside the file for a time when the disk has none: pages that are free, and a log that is as long. What
+is written goes there first, so that ends and cancellations can be written down on a full disk for a while.
 """
 
 from __future__ import annotations
@@ -14,19 +17,23 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from optimus.drivers.local import disk
 from optimus.lives import Life, Replica
 from optimus.model.jobs import Job
 from optimus.model.pools import NodePool
 from optimus.model.queues import Queue
 
 FORMAT = 1
+KEPT_ROOM = 2 << 20
+LONGEST_LOG = 16 << 20
+"""Of SQLite, after a turn that was very long."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS things (kind TEXT, name TEXT, body BLOB NOT NULL, PRIMARY KEY (kind, name)) WITHOUT ROWID;
@@ -92,12 +99,16 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(folder / "lock")
             self._db = sqlite3.connect(folder / "optimus.db", isolation_level=None)
+            # ours alone: the index of the log is then in memory, and no file for it has to be made on a full disk
+            self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
             self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute(f"PRAGMA journal_size_limit={LONGEST_LOG}")
             self._db.execute("PRAGMA synchronous=FULL")
             self._db.executescript(_SCHEMA)
+            self._check_format()
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(_advice(folder, error)) from error
-        self._check_format()
+            raise StoreError(disk.advice(folder, error)) from error
+        self.keep_room()
 
     def _check_format(self) -> None:
         found = self._db.execute("SELECT value FROM facts WHERE name = 'format'").fetchone()
@@ -108,6 +119,21 @@ class Store:
                 f"the store in {self.folder} was written by a newer version (format {found[0]}, this one knows "
                 f"{FORMAT}): use that version, or another folder (--store)"
             )
+
+    def keep_room(self) -> None:
+        """See to it that there are free pages; where that fails, it is tried again another time."""
+        pages, size = (self._number(f"PRAGMA {name}") for name in ("freelist_count", "page_size"))
+        if pages * size >= KEPT_ROOM // 2 or self.trouble():
+            return
+        with suppress(StoreError):  # in two turns: pages that are freed in the turn that made them are never written
+            with self.turn():
+                self._db.execute("INSERT OR REPLACE INTO things VALUES ('room', '', zeroblob(?))", (KEPT_ROOM,))
+            with self.turn():
+                self.drop_thing("room", "")
+
+    def trouble(self) -> str:
+        """Why nothing new should be begun; empty if it may."""
+        return disk.trouble(self.folder)
 
     def close(self) -> None:
         self._db.close()
@@ -123,10 +149,14 @@ class Store:
             yield
             self._db.execute("COMMIT")
         except BaseException as error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+            with suppress(sqlite3.Error):
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                if isinstance(error, sqlite3.Error):
+                    # the log may have come to its end while what it holds has a place: then the next turn begins anew
+                    self._db.execute("PRAGMA wal_checkpoint(RESTART)")
             if isinstance(error, sqlite3.Error):
-                raise StoreError(_advice(self.folder, error)) from error
+                raise StoreError(disk.advice(self.folder, error)) from error
             raise
 
     def put_queue(self, queue: Queue) -> None:
@@ -204,6 +234,9 @@ class Store:
         rows = self._db.execute("SELECT id, ended_ms FROM jobs WHERE ended_ms IS NOT NULL ORDER BY ended_ms, id")
         return [(str(job), int(at)) for job, at in rows]
 
+    def _number(self, query: str) -> int:
+        return int(self._db.execute(query).fetchone()[0])
+
     def _put_thing(self, kind: str, name: str, thing: Struct) -> None:
         self._db.execute("INSERT OR REPLACE INTO things VALUES (?, ?, ?)", (kind, name, msgspec.msgpack.encode(thing)))
 
@@ -227,17 +260,6 @@ def _locked(path: Path) -> int:
         raise StoreError(
             f"the store in {path.parent} is in use by process {holder}: stop it, or name another folder (--store)"
         ) from None
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    with suppress(OSError):  # in place and of one length, so that it needs no room that it does not have already
+        os.pwrite(lock, f"{os.getpid():<15}\n".encode(), 0)
     return lock
-
-
-def _advice(folder: Path, error: Exception) -> str:
-    text = str(error)
-    if "full" in text or getattr(error, "errno", None) == 28:
-        return f"the disk of {folder} is full: make room; what runs goes on, and nothing new starts until then"
-    if "readonly" in text or "read-only" in text.lower() or isinstance(error, PermissionError):
-        return f"{folder} cannot be written: {text}; allow it, or name another folder (--store)"
-    if "malformed" in text or "not a database" in text:
-        return f"the store in {folder} is damaged ({text}): move it away, or name another folder (--store)"
-    return f"the store in {folder} cannot be used: {text}"

@@ -24,6 +24,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from optimus.drivers.local import disk
+from optimus.drivers.local.line import RefusedError
 from optimus.drivers.local.machine import this_machine, virtual_nodes
 from optimus.drivers.local.running import Running, address_file
 from optimus.drivers.local.store import Store, StoreError
@@ -99,10 +101,15 @@ async def _run(
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     running = Running(store, Engine(policy=policy, settings=cluster.settings), cluster.nodes)
-    await running.open(cluster.queues, cluster.pools)
-    if cluster.opening and not running.body.jobs:
-        running.desk.submit(cluster.opening, "the opening", cluster.where)
-    address_file(store.folder).write_text(address + "\n", encoding="utf-8")
+    try:
+        await running.open(cluster.queues, cluster.pools)
+        if cluster.opening and not running.body.jobs:
+            running.desk.submit(cluster.opening, "the opening", cluster.where)
+    except (StoreError, RefusedError) as error:
+        raise UpError(str(error)) from error
+    except OSError as error:
+        raise UpError(disk.advice(store.folder, error)) from error
+    _write_down(address, address_file(store.folder))
     serving = asyncio.create_task(_serve(listening, store.folder, token))
     turning = asyncio.create_task(running.run(stop))
     await asyncio.sleep(0)
@@ -115,8 +122,16 @@ async def _run(
             await serving
         left = sum(len(replicas) for replicas in running.body.replicas.values())
         await running.close()
-        address_file(store.folder).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            address_file(store.folder).unlink(missing_ok=True)
     return left
+
+
+def _write_down(address: str, file: Path) -> None:
+    """In place: where a killed one has left its own, a full disk is no hindrance. Where not, people name the address."""
+    with contextlib.suppress(OSError), os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o644), "wb", 0) as written:
+        written.write(f"{address:<63}\n".encode())
+        written.truncate()
 
 
 async def _serve(listening: socket.socket, folder: Path, token: str) -> None:

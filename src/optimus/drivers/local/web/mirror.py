@@ -1,7 +1,7 @@
 """The mirror: what the engine's process shows, kept up to date by its news.
 
 Why: a question is answered from memory here, and asked of the engine only where something shall change.
-Owns: the copy, and whoever watches it. One that does not keep up is sent away, and may come again.
+Owns: the copy, and the line to the engine. Whoever watches the copy is an `Audience`.
 Must not: invent anything: after a lost line it is empty until the engine is back.
 """
 
@@ -12,24 +12,18 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from optimus.drivers.local import line
 from optimus.drivers.local.line import RefusedError
+from optimus.drivers.local.web.watching import Audience
 
-WAITS = 1_000
-"""News that a slow watcher may be behind before it is sent away."""
 ANSWER_S = 60.0
-Watcher = asyncio.Queue[bytes | None]
 
 
 class Mirror:
     def __init__(self, socket: Path) -> None:
         self._socket = socket
-        self.shown: dict[str, Any] = {}
+        self.audience = Audience()
         self.connected = asyncio.Event()
-        self.watchers: dict[Watcher, str] = {}
-        """Who watches, and which job alone; empty: all there is."""
         self._numbers = itertools.count(1)
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._everything = 0
@@ -79,29 +73,21 @@ class Mirror:
             self._copying = asyncio.create_task(self.call("snapshot"))
         return await asyncio.shield(self._copying)
 
-    def watch(self, job: str = "") -> tuple[Watcher, dict[str, Any]]:
-        """What will come, and what is there at this moment; of one job if it is named."""
-        queue: Watcher = asyncio.Queue(WAITS)
-        self.watchers[queue] = job
-        if not self.connected.is_set():  # it was lost since anybody looked: come again
-            self._send_away(queue)
-        if not job:
-            return queue, self.shown
-        known = self.shown.get("jobs", {})
-        shown = {"version": self.shown.get("version"), "jobs": {job: known[job]} if job in known else {}}
-        return queue, {**shown, "trouble": self.shown.get("trouble", "")}
+    @property
+    def shown(self) -> dict[str, Any]:
+        return self.audience.shown
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         while (frame := await line.received(reader)) is not None:
             if isinstance(frame, line.Answer):
                 self._answered(frame)
             elif isinstance(frame, line.News):
-                self._take(frame)
+                self.audience.take(frame)
 
     def _answered(self, frame: line.Answer) -> None:
         answer = self._answers.get(frame.number)
         if frame.number == self._everything and not frame.error:
-            self.shown = frame.value  # at once: the next frame may be news that belong on top of it
+            self.audience.begin(frame.value)  # at once: the next frame may be news that belong on top of it
         if answer is None or answer.done():
             return
         if frame.error:
@@ -109,48 +95,13 @@ class Mirror:
         else:
             answer.set_result(frame.value)
 
-    def _take(self, news: line.News) -> None:
-        for job, view in news.jobs.items():
-            if view is None:
-                self.shown.get("jobs", {}).pop(job, None)
-            else:
-                self.shown.setdefault("jobs", {})[job] = view
-        for name in ("queues", "nodes", "pools"):
-            value = getattr(news, name)
-            if value is not None:
-                self.shown[name] = value
-        self.shown["version"], self.shown["trouble"] = news.version, news.trouble
-        if not self.watchers:
-            return
-        told = _change(news)
-        for queue, job in list(self.watchers.items()):
-            if job and job not in news.jobs:
-                continue
-            try:
-                queue.put_nowait(_change(line.News(news.version, {job: news.jobs[job]})) if job else told)
-            except asyncio.QueueFull:
-                self._send_away(queue)
-
-    def _send_away(self, queue: Watcher) -> None:
-        self.watchers.pop(queue, None)
-        while not queue.empty():
-            queue.get_nowait()
-        queue.put_nowait(None)
-
     def _lose(self) -> None:
         self.connected.clear()
         if self._writer is not None:
             self._writer.close()
         self._writer = None
-        self.shown = {}
         for answer in self._answers.values():
             if not answer.done():
                 answer.set_exception(RefusedError("unavailable", "the scheduler went away before it answered"))
         self._answers.clear()
-        for queue in list(self.watchers):
-            self._send_away(queue)
-
-
-def _change(news: line.News) -> bytes:
-    told = {name: getattr(news, name) for name in ("version", "jobs", "queues", "nodes", "pools", "trouble")}
-    return b"event: change\ndata: " + msgspec.json.encode(told) + b"\n\n"
+        self.audience.lose()

@@ -19,6 +19,8 @@ from optimus.drivers.local.running import SOCKET
 from optimus.drivers.local.web.mirror import Mirror
 from optimus.drivers.local.web.server import application
 
+NICER = 5
+"""Where there are not cores enough, the scheduler goes first; among others it still gets its part."""
 END_S = 1.0
 """For streams that are open when it ends; whoever follows one comes again."""
 
@@ -41,6 +43,7 @@ def main() -> None:
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--store", type=Path, required=True)
     chosen = parser.parse_args()
+    os.nice(NICER)
     listening = socket.socket(fileno=chosen.socket)
     token = os.environ.pop("OPTIMUS_SERVE_TOKEN", "")
     asyncio.run(serve(listening, chosen.store, token, chosen.parent))

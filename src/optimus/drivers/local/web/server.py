@@ -19,7 +19,7 @@ import asyncio
 import hmac
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,7 +38,9 @@ STATUS = {"invalid": 422, "conflict": 409, "missing": 404, "unavailable": 503}
 PHASES = tuple(phase.value for phase in JobPhase)
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 MOST_BYTES = 16 << 20
-HEARTBEAT_S = 15.0
+PIECE = 1 << 16
+STUCK_S = 30.0
+"""A watcher that has not taken one piece in this time is sent away."""
 MOST_LINES = 1_000_000
 Number = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=1 << 31)]
 FLAGS = {"1": True, "true": True, "0": False, "false": False, "": False}
@@ -245,24 +247,14 @@ async def _scale(request: web.Request) -> web.Response:
 
 
 async def _watch(request: web.Request) -> web.StreamResponse:
-    """First everything, then every change. One that does not keep up is ended, and may come again."""
+    """First everything, then what changes. One that takes nothing for too long is sent away, and may come again."""
     job, mirror = _asked(request, "job").get("job", ""), request.app[MIRROR]
     await _shown(request)
-    async with _stream(request, "text/event-stream") as response:
-        queue, shown = mirror.watch(job)
-        try:
-            await response.write(b"event: everything\ndata: " + msgspec.json.encode(shown) + b"\n\n")
-            while True:
-                try:
-                    told_now = await asyncio.wait_for(queue.get(), HEARTBEAT_S)
-                except TimeoutError:
-                    told_now = b": still there\n\n"
-                if told_now is None:
-                    await response.write(b"event: behind\ndata: {}\n\n")
-                    break
-                await response.write(told_now)
-        finally:
-            mirror.watchers.pop(queue, None)
+    async with _stream(request, "text/event-stream") as response, aclosing(mirror.audience.watch(job)) as pieces:
+        async for told_now in pieces:
+            for at in range(0, len(told_now), PIECE):  # what it has not taken is not copied for it
+                async with asyncio.timeout(STUCK_S):
+                    await response.write(told_now[at : at + PIECE])
     return response
 
 
@@ -275,8 +267,9 @@ async def _stream(request: web.Request, kind: str) -> AsyncIterator[web.StreamRe
         yield response
     except ConnectionError:  # whoever asked has gone
         pass
-    except Exception:
-        LOG.exception("%s %s failed", request.method, request.path)
+    except Exception as error:
+        if not isinstance(error, TimeoutError):  # that is one who is there and does not read
+            LOG.exception("%s %s failed", request.method, request.path)
         if request.transport is not None:
             request.transport.abort()
 
