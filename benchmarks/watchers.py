@@ -88,7 +88,7 @@ def web_of(machine: Machine) -> int:
 def array(machine: Machine, name: str, parts: int) -> float:
     """Jobs a second. It is looked for in the folders: asking would be one more who watches."""
     begun, runs = time.perf_counter(), machine.folder / "runs"
-    machine.submit(name, parts)
+    machine.submit(name, array=parts)
     uid = machine.api.get(f"/v1/jobs/default/{name}")["uid"]
     while len([entry for entry in os.scandir(runs) if entry.name.startswith(uid)]) < parts:
         time.sleep(LOOK_S)

@@ -27,6 +27,7 @@ class Up:
         self.environment = {**os.environ, "OPTIMUS_STORE": str(folder), "OPENBLAS_NUM_THREADS": "1"}
         self.environment.pop("OPTIMUS_ADDRESS", None)
         self.process: subprocess.Popen[str] | None = None
+        self.api: Connection
         self.start()
 
     def start(self, *, where_it_was: bool = False) -> None:

@@ -128,7 +128,7 @@ async def _run(
 
 
 def _write_down(address: str, file: Path) -> None:
-    """In place: where a killed one has left its own, a full disk is no hindrance. Where not, people name the address."""
+    """In place: where a killed one has left its own, a full disk is no hindrance; where not, people name it."""
     with contextlib.suppress(OSError), os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o644), "wb", 0) as written:
         written.write(f"{address:<63}\n".encode())
         written.truncate()
