@@ -1,0 +1,88 @@
+"""Words around the panes: the head, titles, the keys, and what is asked before a job is cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from rich.text import Text
+
+from optimus.cli.job_tables import gpus, rough
+from optimus.cli.top.gpu_grid import in_use
+from optimus.cli.top.job_rows import group
+from optimus.cli.top.pieces import Line, Piece, cut, fit
+from optimus.cli.top.world import World
+
+KEYS = (
+    ("Tab", "to the next pane: GPUs, queues, jobs"),
+    ("↑ ↓ j k", "choose; also PgUp, PgDn, Home, End, and the mouse"),
+    ("Enter d", "describe the job; on a queue: only its jobs, again: all of them"),
+    ("e", "explain: why it waits, what would start it now, when it starts"),
+    ("l", "logs, as they come"),
+    ("s r", "suspend, resume"),
+    ("c", "cancel; you are asked first"),
+    ("+ -", "one replica more or less, at most"),
+    ("/", "only jobs with these words; Esc shows all again"),
+    ("o", "order: line, end, GPUs, age, queue, name"),
+    ("q", "quit; jobs go on"),
+)
+MARKS = (
+    ("A", "all of this GPU is of queue A; the letters stand beside the queues"),
+    ("a", "a part of it is"),
+    ("+", "several queues share it"),
+    ("!", "it is being left"),
+    ("◆ ◇", "all or a part of it is of the chosen job"),
+    ("·  ×", "free; the node is not ready"),
+)
+NUMBERS = (
+    ("█ ▓ ░", "in use within the guarantee; borrowed; guaranteed and not in use"),
+    ("guar.", "what the queue gets back whenever it asks"),
+    ("share", "what it is due at the moment, of all that is there"),
+    ("borrowed", "in use above the guarantee"),
+    ("lent", "of its guarantee, what others have: not in use here, and not idle either"),
+    ("in 12m", "when it ends, as it says itself; quiet: it has said nothing for long"),
+)
+
+
+def page() -> list[Line]:
+    lines: list[Line] = []
+    for title, rows in (("Keys", KEYS), ("GPUs", MARKS), ("Queues and jobs", NUMBERS)):
+        lines += [
+            (Piece(title, "bold"),),
+            *((Piece("  " + fit(key, 10), "cyan"), Piece(text)) for key, text in rows),
+            (),
+        ]
+    return lines[:-1]
+
+
+def head(world: World, address: str, now_s: float, width: int) -> Text:
+    used, there = in_use(world.nodes)
+    groups = [group(view) for view in world.jobs.values()]
+    facts = f"{gpus(used)} of {there} GPUs   {groups.count(0)} running   {groups.count(1)} waiting"
+    if world.lost_s is not None:
+        since = f"no answer since {rough(int((now_s - world.lost_s) * 1000))}, trying again: {world.lost}"
+        return Text.assemble((" optimus top ", "bold reverse"), ("  " + cut(since, width - 16), "red"))
+    if not world.seen:
+        return Text.assemble((" optimus top ", "bold reverse"), f"  waiting for {cut(address, width - 30)} …")
+    if world.trouble:
+        return Text.assemble(
+            (" optimus top ", "bold reverse"), ("  " + cut(f"trouble: {world.trouble}", width - 16), "red")
+        )
+    end = "live "
+    left = cut(f"  {facts}   {address}", width - 13 - len(end) - 1)
+    return Text.assemble((" optimus top ", "bold reverse"), fit(left, width - 13 - len(end)), (end, "green"))
+
+
+def jobs_title(world: World, shown: int, order: str, words: str, only: str, queues: Collection[str] | None) -> str:
+    parts = [f"Jobs {shown}" + (f" of {len(world.jobs)}" if shown != len(world.jobs) else ""), f"by {order}"]
+    if only:
+        parts.append(f"queue {only}" + ("" if queues or not world.seen else ": there is none"))
+    if words:
+        parts.append(f"/{words}")
+    return " · ".join(parts).replace("[", r"\[")
+
+
+def before_cancelling(job: str, view: Mapping[str, Any]) -> str:
+    running = view["runningReplicas"]
+    loses = f" Its {running} running replica{'s get' if running > 1 else ' gets'} the grace to end." if running else ""
+    return f"Cancel {job} ({view['phase']}, queue {view['queue']})?{loses}"
