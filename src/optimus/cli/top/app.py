@@ -18,7 +18,7 @@ from optimus.cli.job_tables import gpus
 from optimus.cli.top import gpu_grid, job_rows, keys, queue_rows, reports
 from optimus.cli.top.pages import Described, Keys, Question, Said
 from optimus.cli.top.panes import Lines, Rows
-from optimus.cli.top.pieces import Line, clean
+from optimus.cli.top.pieces import Line, cut
 from optimus.cli.top.rooms import rooms_for
 from optimus.cli.top.watching import Source
 from optimus.cli.top.world import View, World
@@ -43,7 +43,7 @@ class Top(App[None]):
         Binding("plus,equals_sign", "scale(1)", show=False),
         Binding("minus", "scale(-1)", show=False),
         Binding("slash", "filter", "Filter", key_display="/"),
-        Binding("o", "order", "Order"),
+        Binding("o", "order", show=False),
         Binding("question_mark", "keys", "Keys", key_display="?"),
         Binding("q", "quit", "Quit"),
         Binding("escape", "everything", show=False),
@@ -114,7 +114,7 @@ class Top(App[None]):
         self._draw_gpus()
         self._make_room()
         head.update(keys.head(self.world, self._connection.address, now_s, self.size.width))
-        word.update(clean(self._said(now_s)))
+        word.update(cut(self._said(now_s), self.size.width))
 
     def _draw_jobs(self, now_ms: int) -> None:
         world, pane = self.world, self._pane("jobs", Rows)
@@ -124,7 +124,7 @@ class Top(App[None]):
             world.jobs, order=self._order, words=self._words, queues=queues, now_ms=now_ms
         )
         place = {job: index for index, job in enumerate(shown)}
-        pane.choose(place.get(self._job, min(before, max(len(shown) - 1, 0))))
+        pane.choose(place.get(self._job, max(min(before, len(shown) - 1), 0)))
         self._job = shown[pane.chosen] if shown else ""
         marks = gpu_grid.marks(world.queues)
         columns = job_rows.columns_for(
@@ -139,7 +139,12 @@ class Top(App[None]):
             style = mark.colour if mark else ""
             return job_rows.drawn(view, columns, now_ms, style, is_chosen=index == pane.chosen)
 
-        pane.show(len(shown), draw, job_rows.header(columns))
+        if shown:
+            pane.show(len(shown), draw, job_rows.header(columns))
+        else:
+            hint = keys.no_jobs(world, self._words, self._only)
+            pane.choose(-1)
+            pane.show(1, lambda _: hint)
         pane.border_title = keys.jobs_title(world, len(shown), self._order, self._words, self._only, queues)
 
     def _draw_queues(self) -> None:
@@ -150,7 +155,7 @@ class Top(App[None]):
         self._queue_names = [row.name for row in rows]
         pane.choose(min(pane.chosen, max(len(rows) - 1, 0)))
         pane.show(len(rows), lambda index: queue_rows.drawn(rows[index], columns, marks), queue_rows.header(columns))
-        pane.border_title = f"Queues {len(world.queues)}"
+        pane.border_title = f" Queues {len(world.queues)} "
 
     def _draw_gpus(self) -> None:
         world, pane = self.world, self._pane("gpus", Lines)
@@ -159,8 +164,8 @@ class Top(App[None]):
         chosen = self._job if self._pane("jobs", Rows).has_focus else ""
         pane.show(len(grid.rows), lambda index: gpu_grid.drawn(grid, grid.rows[index], world.jobs, marks, chosen))
         used, there = gpu_grid.in_use(world.nodes)
-        pane.border_title = f"GPUs {gpus(used)} of {there} in use"
-        pane.border_subtitle = gpu_grid.LEGEND if pane.room >= len(gpu_grid.LEGEND) + 4 else ""
+        pane.border_title = f" GPUs {gpus(used)} of {there} in use "
+        pane.border_subtitle = gpu_grid.legend(pane.room)
 
     def _make_room(self) -> None:
         grid, queues = self._pane("gpus", Lines), self._pane("queues", Rows)
@@ -176,6 +181,8 @@ class Top(App[None]):
 
     def _said(self, now_s: float) -> str:
         """The answer to the last key; after a while, what the line of the chosen job had no room for."""
+        if self.world.lost:
+            return self.world.lost
         if self._answer and now_s - self._answer_s < REMEMBERED_S:
             return self._answer
         view = self.world.jobs.get(self._job)

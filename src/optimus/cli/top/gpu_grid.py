@@ -14,14 +14,19 @@ from optimus.model.pools import DEFAULT_POOL
 
 FREE, SHARED, LEAVING, NOT_READY = "·", "+", "!", "×"
 CHOSEN, CHOSEN_PART = "◆", "◇"
-LEGEND = "A all  a part  + shared  ! leaving  · free  × not ready  ◆ chosen"
+LEGENDS = (
+    "A all  a part  + shared  ! leaving  · free  × not ready  ◆ chosen",
+    "A all  a part  ! leaving  · free  ◆ chosen",
+    "A all  a part  · free",
+)
+"""The first that fits."""
 TOGETHER = 4
 """So many GPUs stand together."""
 LONGEST_NAME = 20
 GAP = 3
 COLOURS = ("blue", "green", "magenta", "cyan", "yellow", "red")
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-LEAVE = ("Checkpointing", "Stopping", "Rescaling")
+LEAVES, LEAVES_IN_PART = ("Checkpointing", "Stopping"), "Rescaling"
 View = Mapping[str, Any]
 
 
@@ -53,6 +58,10 @@ class Grid(NamedTuple):
     name_width: int
     cells: int
     """Of a node in one line."""
+
+
+def legend(width: int) -> str:
+    return next((one for one in LEGENDS if len(one) <= width), "")
 
 
 def marks(queues: Sequence[View]) -> dict[str, Mark]:
@@ -153,7 +162,9 @@ def _head(group: Group) -> Line:
 
 
 def _leaves(view: View, node: str, device: int) -> bool:
-    return view["phase"] in LEAVE and any(
+    if view["phase"] in LEAVES:
+        return True
+    return view["phase"] == LEAVES_IN_PART and any(
         one["state"] == "leaving" and one["node"] == node and device in one["devices"] for one in view["replicas"]
     )
 

@@ -93,9 +93,10 @@ def columns_for(width: int, names: int = 99, queues: int = 99) -> Columns:
 
 
 def header(columns: Columns) -> Line:
+    wanted = "replicas" if columns.replicas > 7 else "repl."
     titles = [("job", columns.name), ("queue", columns.queue), ("class", columns.job_class), ("phase", columns.phase)]
     text = "  " + "".join(fit(title, width) + " " for title, width in titles if width)
-    text += f"{fit('replicas', columns.replicas)} {fit_right('GPUs', columns.gpus)} {fit_right('age', columns.age)} "
+    text += f"{fit(wanted, columns.replicas)} {fit_right('GPUs', columns.gpus)} {fit_right('age', columns.age)} "
     return (Piece(text + fit("done, ends, or why not", columns.rest), "dim"),)
 
 
@@ -139,7 +140,8 @@ def how_it_goes(view: View, now_ms: int, width: int) -> Line:
         waits = why or ("until it is resumed" if view["phase"] == SUSPENDED else "")
         return (Piece(cut((so_far + waits).removesuffix(", "), width), ""),)
     if told.fraction is None:
-        return (Piece(cut(why, width), ""),)
+        ran = rough(now_ms - view["sinceMs"]) if view["sinceMs"] else ""
+        return (Piece(cut(why or (f"for {ran}" if ran else ""), width), "" if why else "dim"),)
     end = ends(told)
     after = f" {fit_right(done(told), 4)}" + (f"  {end}" if end else "")
     steps = f"  {told.step:,} of {told.total:,}" if told.step is not None and told.total else ""

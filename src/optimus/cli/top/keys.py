@@ -16,8 +16,8 @@ from optimus.cli.top.world import World
 KEYS = (
     ("Tab", "to the next pane: GPUs, queues, jobs"),
     ("↑ ↓ j k", "choose; also PgUp, PgDn, Home, End, and the mouse"),
-    ("Enter d", "describe the job; on a queue: only its jobs, again: all of them"),
-    ("e", "explain: why it waits, what would start it now, when it starts"),
+    ("Enter d", "describe the job; on a queue: only its jobs, or all again"),
+    ("e", "explain: why it waits, what would start it, and when"),
     ("l", "logs, as they come"),
     ("s r", "suspend, resume"),
     ("c", "cancel; you are asked first"),
@@ -27,20 +27,20 @@ KEYS = (
     ("q", "quit; jobs go on"),
 )
 MARKS = (
-    ("A", "all of this GPU is of queue A; the letters stand beside the queues"),
-    ("a", "a part of it is"),
+    ("A", "queue A has all of this GPU; see the letters of the queues"),
+    ("a", "it has a part of it"),
     ("+", "several queues share it"),
     ("!", "it is being left"),
     ("◆ ◇", "all or a part of it is of the chosen job"),
     ("·  ×", "free; the node is not ready"),
 )
 NUMBERS = (
-    ("█ ▓ ░", "in use within the guarantee; borrowed; guaranteed and not in use"),
+    ("█ ▓ ░", "in use as guaranteed; borrowed; guaranteed and not in use"),
     ("guar.", "what the queue gets back whenever it asks"),
     ("share", "what it is due at the moment, of all that is there"),
     ("borrowed", "in use above the guarantee"),
-    ("lent", "of its guarantee, what others have: not in use here, and not idle either"),
-    ("in 12m", "when it ends, as it says itself; quiet: it has said nothing for long"),
+    ("lent", "of its guarantee, what others have and is not idle"),
+    ("in 12m", "when it ends, as it reports; quiet: it has long said nothing"),
 )
 
 
@@ -60,7 +60,8 @@ def head(world: World, address: str, now_s: float, width: int) -> Text:
     groups = [group(view) for view in world.jobs.values()]
     facts = f"{gpus(used)} of {there} GPUs   {groups.count(0)} running   {groups.count(1)} waiting"
     if world.lost_s is not None:
-        since = f"no answer since {rough(int((now_s - world.lost_s) * 1000))}, trying again: {world.lost}"
+        since = f"no answer since {rough(int((now_s - world.lost_s) * 1000))}, trying again"
+        since += "; this is how it was" if world.seen else ""
         return Text.assemble((" optimus top ", "bold reverse"), ("  " + cut(since, width - 16), "red"))
     if not world.seen:
         return Text.assemble((" optimus top ", "bold reverse"), f"  waiting for {cut(address, width - 30)} …")
@@ -79,7 +80,15 @@ def jobs_title(world: World, shown: int, order: str, words: str, only: str, queu
         parts.append(f"queue {only}" + ("" if queues or not world.seen else ": there is none"))
     if words:
         parts.append(f"/{words}")
-    return " · ".join(parts).replace("[", r"\[")
+    return f" {' · '.join(parts)} ".replace("[", r"\[")
+
+
+def no_jobs(world: World, words: str, only: str) -> Line:
+    if not world.seen:
+        return (Piece("  Nothing is known yet. Start a scheduler:  optimus up", "dim"),)
+    if world.jobs and (words or only):
+        return (Piece("  No such jobs. Esc shows all of them.", "dim"),)
+    return (Piece("  No jobs. Submit one:  optimus run --gpus 1 -- python -c 'print(1)'", "dim"),)
 
 
 def before_cancelling(job: str, view: Mapping[str, Any]) -> str:

@@ -108,7 +108,7 @@ class Said(Page):
         super().on_mount()
         self.set_interval(BETWEEN_S, self._draw)
         self._fresh = True
-        self._listen()
+        self.call_after_refresh(self._listen)  # then it is known how wide a line is
 
     @work
     async def _listen(self) -> None:
@@ -146,7 +146,7 @@ class Said(Page):
         self._fresh = False
         view = self.query_one(Lines)
         at_the_end = view.scroll_offset.y >= view.max_scroll_y
-        self.put(list(self._came), self._hint)
+        self.put(list(self._came) or [(Piece("nothing yet", "dim"),)], self._hint)
         if self._follow and at_the_end:
             view.scroll_end(animate=False, immediate=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -42,7 +43,7 @@ class QueueRow(NamedTuple):
 
 def queue_rows(queues: Sequence[View], nodes: Sequence[View], pools: Sequence[View]) -> list[QueueRow]:
     """Parents before their children, with the jobs of all of them."""
-    free = free_by_pool(nodes, pools)
+    free = free_by_pool(queues, nodes, pools)
     several = len({share["pool"] for queue in queues for share in queue["gpu"]}) > 1
     found = []
     for depth, queue, below in _tree(queues):
@@ -71,14 +72,17 @@ def queue_rows(queues: Sequence[View], nodes: Sequence[View], pools: Sequence[Vi
 NO_SHARE = {"pool": "", "guaranteeMilli": 0, "limitMilli": None, "shareMilli": 0, "allocatedMilli": 0}
 
 
-def free_by_pool(nodes: Sequence[View], pools: Sequence[View]) -> dict[str, int]:
-    """Thousandths that nobody has, of nodes that are ready."""
-    free: dict[str, int] = {}
+def free_by_pool(queues: Sequence[View], nodes: Sequence[View], pools: Sequence[View]) -> dict[str, int]:
+    """Thousandths that no queue has. What is being left counts as free, as it does in what the queues have."""
+    free: Counter[str] = Counter()
     for node in nodes:
         if node["ready"]:
-            pool = pool_of(node, pools)
-            free[pool] = free.get(pool, 0) + sum(max(1000 - used, 0) for used in node["usedMilli"])
-    return free
+            free[pool_of(node, pools)] += 1000 * len(node["usedMilli"])
+    parents = {queue["parent"] for queue in queues}
+    for queue in queues:
+        for share in queue["gpu"] if queue["name"] not in parents else ():
+            free[share["pool"]] -= share["allocatedMilli"]
+    return {pool: max(left, 0) for pool, left in free.items()}
 
 
 def descendants(queues: Sequence[View], name: str) -> set[str]:
