@@ -65,6 +65,7 @@ class Top(App[None]):
         self._shown: list[str] = []
         self._queue_names: list[str] = []
         self._answer, self._answer_s = "", 0.0
+        self._queues_width = 0
         self._drawn_s = 0.0
 
     def compose(self) -> ComposeResult:
@@ -156,6 +157,7 @@ class Top(App[None]):
         pane.choose(min(pane.chosen, max(len(rows) - 1, 0)))
         pane.show(len(rows), lambda index: queue_rows.drawn(rows[index], columns, marks), queue_rows.header(columns))
         pane.border_title = f" Queues {len(world.queues)} "
+        self._queues_width = queue_rows.natural_width(rows)
 
     def _draw_gpus(self) -> None:
         world, pane = self.world, self._pane("gpus", Lines)
@@ -175,6 +177,9 @@ class Top(App[None]):
         for pane, lines in ((grid, rooms.gpus), (queues, rooms.queues)):
             if pane.styles.height is None or pane.styles.height.value != lines:
                 pane.styles.height = lines
+        width = min(self._queues_width + 3, self.size.width * 58 // 100) if rooms.beside else self.size.width
+        if queues.styles.width is None or queues.styles.width.value != width:
+            queues.styles.width = width
 
     def _pane(self, name: str, kind: type[Lines]) -> Any:
         return self.screen_stack[0].query_one(f"#{name}", kind)

@@ -89,7 +89,7 @@ def columns_for(width: int, names: int = 99, queues: int = 99) -> Columns:
     fixed = (11 if wide else 0, 13 if wide else 9, 9 if wide else 7, 5, 4)
     gaps = sum(one > 0 for one in (name_width, queue_width, *fixed))
     used = 2 + name_width + queue_width + sum(fixed) + gaps
-    return Columns(name_width, queue_width, *fixed, max(width - used, 8))
+    return Columns(name_width, queue_width, *fixed, max(width - used - 1, 8))
 
 
 def header(columns: Columns) -> Line:
@@ -145,8 +145,8 @@ def how_it_goes(view: View, now_ms: int, width: int) -> Line:
     end = ends(told)
     after = f" {fit_right(done(told), 4)}" + (f"  {end}" if end else "")
     steps = f"  {told.step:,} of {told.total:,}" if told.step is not None and told.total else ""
-    if width >= LONGEST_BAR + len(after) + len(steps):
-        after += steps
+    if width >= LONGEST_BAR + 14 + len(steps):
+        after = fit(after, 14) + steps
     room = min(width - max(len(after), 13), LONGEST_BAR)
     drawn_bar = (Piece(bar(told.fraction, room), "green"),) if room >= LEAST_BAR else ()
     return (*drawn_bar, Piece(cut(after if drawn_bar else after.strip(), width), "yellow" if told.quiet_ms else ""))

@@ -70,8 +70,9 @@ def head(world: World, address: str, now_s: float, width: int) -> Text:
             (" optimus top ", "bold reverse"), ("  " + cut(f"trouble: {world.trouble}", width - 16), "red")
         )
     end = "live "
-    left = cut(f"  {facts}   {address}", width - 13 - len(end) - 1)
-    return Text.assemble((" optimus top ", "bold reverse"), fit(left, width - 13 - len(end)), (end, "green"))
+    room = width - 13 - len(end)
+    left = next((one for one in (f"  {facts}   {address}", f"  {facts}") if len(one) < room), cut(facts, room))
+    return Text.assemble((" optimus top ", "bold reverse"), fit(left, room), (end, "green"))
 
 
 def jobs_title(world: World, shown: int, order: str, words: str, only: str, queues: Collection[str] | None) -> str:

@@ -15,8 +15,9 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from optimus.cli.top.pieces import Line
+from optimus.cli.top.pieces import Line, plain
 
+BRIGHT = "bold reverse"
 Draw = Callable[[int], Line]
 
 
@@ -65,14 +66,16 @@ class Lines(ScrollView, can_focus=True):
             line = self._draw(index)
         else:
             return Strip.blank(self.size.width, base)
-        emphasis = self.emphasis(index) if not (self._head and y == 0) else None
-        segments = [Segment(piece.text, base + style_of(piece.style)) for piece in line if piece.text]
-        strip = Strip(segments).adjust_cell_length(width, base)
-        return strip.apply_style(emphasis) if emphasis else strip
+        emphasis = self.emphasis(index) if not (self._head and y == 0) else ""
+        if emphasis == BRIGHT:  # colours would be patches in it
+            segments = [Segment(plain(line), base + style_of(BRIGHT))]
+            return Strip(segments).adjust_cell_length(width, base + style_of(BRIGHT))
+        segments = [Segment(piece.text, base + style_of(f"{piece.style} {emphasis}")) for piece in line if piece.text]
+        return Strip(segments).adjust_cell_length(width, base)
 
-    def emphasis(self, _index: int) -> Style | None:
-        """On top of everything else in this line."""
-        return None
+    def emphasis(self, _index: int) -> str:
+        """A style on top of the others in this line."""
+        return ""
 
 
 class Rows(Lines):
@@ -111,10 +114,10 @@ class Rows(Lines):
         if event.y >= bool(self._head) and index < self._count:
             self._go(index)
 
-    def emphasis(self, index: int) -> Style | None:
+    def emphasis(self, index: int) -> str:
         if index != self.chosen:
-            return None
-        return style_of("reverse") if self.has_focus else style_of("underline")
+            return ""
+        return BRIGHT if self.has_focus else "underline"
 
     def _go(self, index: int) -> None:
         index = max(min(index, self._count - 1), 0)

@@ -13,6 +13,7 @@ from optimus.cli.top.pieces import NOTHING, Line, Piece, fit, fit_right
 View = Mapping[str, Any]
 NUMBERS = ("in use", "guar.", "share", "limit", "borrowed", "lent", "run", "wait")
 NARROW = ("use", "guar", "shar", "lim", "borr", "lent", "run", "wait")
+OPEN = "open"
 LONGEST_NAME = 24
 LEAST_NAME = 8
 LONGEST_BAR = 24
@@ -43,13 +44,13 @@ class QueueRow(NamedTuple):
 
 def queue_rows(queues: Sequence[View], nodes: Sequence[View], pools: Sequence[View]) -> list[QueueRow]:
     """Parents before their children, with the jobs of all of them."""
-    free = free_by_pool(queues, nodes, pools)
+    free, guaranteed = free_by_pool(queues, nodes, pools), guarantees(queues)
     several = len({share["pool"] for queue in queues for share in queue["gpu"]}) > 1
     found = []
     for depth, queue, below in _tree(queues):
         running, waiting = (sum(one[key] for one in below) for key in ("running", "waiting"))
         for number, share in enumerate(queue["gpu"] or [NO_SHARE]):
-            use, guarantee = share["allocatedMilli"], max(share["guaranteeMilli"], 0)
+            use, guarantee = share["allocatedMilli"], guaranteed.get((queue["name"], share["pool"]), 0)
             found.append(
                 QueueRow(
                     name=queue["name"] if not number else "",
@@ -70,6 +71,17 @@ def queue_rows(queues: Sequence[View], nodes: Sequence[View], pools: Sequence[Vi
 
 
 NO_SHARE = {"pool": "", "guaranteeMilli": 0, "limitMilli": None, "shareMilli": 0, "allocatedMilli": 0}
+
+
+def guarantees(queues: Sequence[View]) -> dict[tuple[str, str], int]:
+    """By queue and pool; a parent has at least what its children have together."""
+    found: dict[tuple[str, str], int] = {}
+    for _, queue, (_, *below) in reversed(list(_tree(queues))):
+        own = {share["pool"]: max(share["guaranteeMilli"], 0) for share in queue["gpu"]}
+        children = [one["name"] for one in below if one["parent"] == queue["name"]]
+        for pool, guarantee in own.items():
+            found[queue["name"], pool] = max(guarantee, sum(found.get((child, pool), 0) for child in children))
+    return found
 
 
 def free_by_pool(queues: Sequence[View], nodes: Sequence[View], pools: Sequence[View]) -> dict[str, int]:
@@ -117,6 +129,12 @@ def columns_for(rows: Sequence[QueueRow], width: int) -> Columns:
     raise AssertionError("the narrow titles are the last ones")
 
 
+def natural_width(rows: Sequence[QueueRow]) -> int:
+    """With everything that can be shown, and no more."""
+    columns = columns_for(rows, 1000)
+    return columns.names + columns.bar + 1 + sum(columns.numbers) + (columns.pools + 1 if columns.pools else 0)
+
+
 def header(columns: Columns) -> Line:
     start = fit("  queue", columns.names) + (" " + fit("pool", columns.pools) if columns.pools else "")
     numbers = "".join(fit_right(title, width) for title, width in zip(columns.titles, columns.numbers, strict=True))
@@ -129,7 +147,7 @@ def drawn(row: QueueRow, columns: Columns, marks: Mapping[str, Mark]) -> Line:
     pieces = [
         Piece(indent),
         Piece(mark.letter if mark else " ", f"{mark.colour} reverse" if mark else ""),
-        Piece(fit(f" {row.name}", columns.names - len(indent) - 1), "" if row.state == "Open" else "dim"),
+        Piece(fit(f" {row.name}", columns.names - len(indent) - 1), "" if row.state == OPEN else "dim"),
     ]
     if columns.pools:
         pieces.append(Piece(" " + fit(row.pool, columns.pools), "dim"))
