@@ -89,7 +89,7 @@ def columns_for(width: int, names: int = 99, queues: int = 99) -> Columns:
     fixed = (11 if wide else 0, 13 if wide else 9, 9 if wide else 7, 5, 4)
     gaps = sum(one > 0 for one in (name_width, queue_width, *fixed))
     used = 2 + name_width + queue_width + sum(fixed) + gaps
-    return Columns(name_width, queue_width, *fixed, max(width - used - 1, 8))
+    return Columns(name_width, queue_width, *fixed, max(width - used - 1, 0))
 
 
 def header(columns: Columns) -> Line:
