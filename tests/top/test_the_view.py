@@ -22,7 +22,11 @@ Tale = Callable[[Top, "Pilot[None]"], Awaitable[None]]
 
 
 def play(
-    tale: Tale, *events: tuple[str, Any], size: tuple[int, int] = (100, 30), asked: Answers | None = None, only: str = ""
+    tale: Tale,
+    *events: tuple[str, Any],
+    size: tuple[int, int] = (100, 30),
+    asked: Answers | None = None,
+    only: str = "",
 ) -> Top:
     app = Top(Story(*events), cast("Connection", asked or Answers()), queue=only)
 
@@ -274,7 +278,9 @@ def test_without_colours_nothing_is_coloured(monkeypatch: pytest.MonkeyPatch) ->
     async def tale(app: Top, pilot: Pilot[None]) -> None:
         await sees(app, pilot, "› talk", "n0 V◆")
         strips = [app.screen._compositor.render_strips()[at] for at in range(29)]
-        filtered = [strip.apply_filter(one, app.background_colors[0]) for strip in strips for one in app._filters]
+        filtered = [
+            strip.apply_filter(one, app.background_colors[0]) for strip in strips for one in app._filters if one.enabled
+        ]
         colours = {s.style.color.name for strip in filtered for s in strip if s.style and s.style.color}
         assert colours <= {"default"}
 

@@ -26,6 +26,7 @@ from optimus.client import Connection, JobError
 
 BETWEEN_S = 0.2
 """What comes within this time is drawn together."""
+LEAST_WITH_LEGEND = 5
 REMEMBERED_S = 8.0
 """For so long an answer is shown."""
 
@@ -174,6 +175,7 @@ class Top(App[None]):
         rooms = rooms_for(self.size.width, self.size.height, grid.virtual_size.height, queues.virtual_size.height)
         above = self.screen_stack[0].query_one("#above")
         above.set_class(rooms.beside, "beside")
+        grid.set_class(rooms.gpus < LEAST_WITH_LEGEND, "bare")
         for pane, lines in ((grid, rooms.gpus), (queues, rooms.queues)):
             if pane.styles.height is None or pane.styles.height.value != lines:
                 pane.styles.height = lines

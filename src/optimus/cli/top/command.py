@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -28,6 +29,8 @@ def top(queue: OnlyQueue = "", address: Address = "") -> None:
         watched.check_address()
     except JobError as error:
         raise typer.BadParameter(str(error), param_hint="--address") from None
+    for said in ("COLUMNS", "LINES"):  # the terminal knows better, and may be resized
+        os.environ.pop(said, None)
     from optimus.cli.top.app import Top
     from optimus.cli.top.watching import Stream
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from optimus.cli.job_tables import gpus, rough
 from optimus.cli.top.gpu_grid import in_use
 from optimus.cli.top.job_rows import group
-from optimus.cli.top.pieces import Line, Piece, cut, fit
+from optimus.cli.top.pieces import Line, Piece, clean, cut, fit
 from optimus.cli.top.world import World
 
 KEYS = (
@@ -94,5 +94,5 @@ def no_jobs(world: World, words: str, only: str) -> Line:
 
 def before_cancelling(job: str, view: Mapping[str, Any]) -> str:
     running = view["runningReplicas"]
-    loses = f" Its {running} running replica{'s get' if running > 1 else ' gets'} the grace to end." if running else ""
-    return f"Cancel {job} ({view['phase']}, queue {view['queue']})?{loses}"
+    loses = f"\nIts {running} running replica{'s get' if running > 1 else ' gets'} the grace to end." if running else ""
+    return f"Cancel {clean(job)} ({view['phase']}, queue {view['queue']})?{loses}"

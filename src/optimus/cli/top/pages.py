@@ -108,10 +108,15 @@ class Said(Page):
         super().on_mount()
         self.set_interval(BETWEEN_S, self._draw)
         self._fresh = True
-        self.call_after_refresh(self._listen)  # then it is known how wide a line is
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        """Once it is known how wide a line is; it may have been left already."""
+        if self.is_attached and self.is_current:
+            self._listen(max(self.query_one(Lines).room - 1, 20))
 
     @work
-    async def _listen(self) -> None:
+    async def _listen(self, width: int) -> None:
         pipe = asyncio.subprocess.PIPE
         self._process = process = await asyncio.create_subprocess_exec(
             *self._words,
@@ -119,7 +124,7 @@ class Said(Page):
             stdout=pipe,
             stderr=pipe,
             limit=LONGEST_LINE,
-            env=reports.surroundings(max(self.query_one(Lines).room - 1, 20)),
+            env=reports.surroundings(width),
         )
         assert process.stdout is not None and process.stderr is not None
         try:
