@@ -38,10 +38,15 @@ def test_one_whose_steps_are_long_is_not_quiet_during_a_step() -> None:
     assert (told.left_ms, told.quiet_ms) == (4_500_000, 0)
 
 
-@pytest.mark.parametrize("phase", ["Pending", "Preempted", "Suspended", "Checkpointing", "Succeeded", "Failed"])
+@pytest.mark.parametrize("phase", ["Pending", "Preempted", "Suspended", "Checkpointing", "Failed"])
 def test_one_that_does_not_run_has_no_end_but_what_it_has_done(phase: str) -> None:
     told = progress_of(job("train", phase=phase, progress=reports(30, 120)), NOW_MS)
     assert (told.fraction, told.left_ms) == (0.25, None)
+
+
+def test_one_that_has_succeeded_is_done_whatever_it_said_last() -> None:
+    told = progress_of(job("train", phase="Succeeded", progress=reports(117, 120)), NOW_MS)
+    assert (told.fraction, told.left_ms) == (1.0, None)
 
 
 def test_what_an_earlier_attempt_said_is_no_end() -> None:

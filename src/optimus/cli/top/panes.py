@@ -39,10 +39,12 @@ class Lines(ScrollView, can_focus=True):
         self._count = 0
         self._draw: Draw = lambda _: ()
         self._head: Line = ()
+        self._base = Style()
 
     def show(self, count: int, draw: Draw, head: Line = ()) -> None:
         """From now on these; `draw` is asked for a line when it is seen."""
         self._count, self._draw, self._head = count, draw, head
+        self._base = self.rich_style  # found out once, not for every line
         size = Size(self.scrollable_content_region.width, count + bool(head))
         if size != self.virtual_size:
             self.virtual_size = size
@@ -58,7 +60,7 @@ class Lines(ScrollView, can_focus=True):
         self.post_message(self.Resized())
 
     def render_line(self, y: int) -> Strip:
-        base, width = self.rich_style, self.room
+        base, width = self._base, self.room
         index = y + self.scroll_offset.y - bool(self._head)
         if self._head and y == 0:
             line = self._head
