@@ -32,7 +32,12 @@ Under = Annotated[str, typer.Option("--policy", metavar="NAME|FILE.py:NAME", hel
 
 
 TRY = ("optimus run --gpus 1 -- python3 -c 'print(1)'", "optimus get jobs", "optimus top")
-TRY_DEMO = ("optimus top", "optimus get jobs", "optimus logs -f train", "optimus run --queue vision --gpus 4 -- sleep 20")
+TRY_DEMO = (
+    "optimus top",
+    "optimus get jobs",
+    "optimus logs -f train",
+    "optimus run --queue vision --gpus 4 -- sleep 20",
+)
 
 
 def up(

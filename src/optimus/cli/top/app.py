@@ -47,6 +47,7 @@ class Top(App[None]):
         Binding("o", "order", show=False),
         Binding("question_mark", "keys", "Keys", key_display="?"),
         Binding("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", show=False, priority=True),
         Binding("escape", "everything", show=False),
     ]
 
