@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optimus.cli.top.gpu_grid import Mark, drawn, grouped, laid_out, legend, marks
+from optimus.cli.top.gpu_grid import Mark, device_at, drawn, grouped, laid_out, legend, marks
 from optimus.cli.top.pieces import plain
 from tests.top.pictures import View, job, node, queue, replica
 
@@ -93,3 +93,18 @@ def test_more_queues_than_letters_share_one() -> None:
 def test_the_legend_fits() -> None:
     assert "not ready" in legend(80)
     assert all(len(legend(width)) <= width for width in range(90))
+
+
+def test_what_is_drawn_somewhere_is_found_there() -> None:
+    nodes = [node(f"n{number}", [0] * 6) for number in range(3)]
+    for width in (12, 30, 80):
+        grid = laid_out(grouped(nodes, []), width)
+        found = []
+        for row in grid.rows:
+            line = plain(drawn(grid, row, JOBS, QUEUES, ""))
+            places = [device_at(grid, row, x) for x in range(width + 5)]
+            assert [bool(row.nodes) and x < len(line) and line[x] == "·" for x in range(width + 5)] == list(
+                map(bool, places)
+            )
+            found += [(place[0]["name"], place[1]) for place in places if place]
+        assert sorted(found) == [(f"n{number}", device) for number in range(3) for device in range(6)]

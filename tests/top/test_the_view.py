@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -109,6 +110,42 @@ def test_enter_on_a_queue_shows_its_jobs_only() -> None:
         await sees(app, pilot, "Jobs 3 ·")
 
     play(tale, WORLD)
+
+
+def test_a_click_on_a_gpu_chooses_its_job() -> None:
+    async def tale(app: Top, pilot: Pilot[None]) -> None:
+        await sees(app, pilot, "› talk")
+        await pilot.click("#gpus", offset=(3, 2))
+        await sees(app, pilot, "› train", "n0 [0]: default/train", "n0 ◆S")
+        await pilot.click("#gpus", offset=(5, 2))
+        await sees(app, pilot, "n0 [2]: free", "› train")
+        await pilot.click("#gpus", offset=(60, 1))  # nothing is there
+
+    play(tale, WORLD)
+
+
+def test_a_scheduler_that_does_not_answer_keeps_nobody_from_leaving() -> None:
+    asked, let_go = Answers(), threading.Event()
+
+    def never(path: str, body: bytes = b"") -> str:
+        asked.asked.append(path)
+        let_go.wait(60)
+        return "at last"
+
+    asked.post = never  # type: ignore[method-assign]
+    asked.get = never  # type: ignore[method-assign]
+
+    async def tale(app: Top, pilot: Pilot[None]) -> None:
+        await sees(app, pilot, "› talk")
+        await pilot.press("s")
+        await sees(app, pilot, "asked …")
+        await pilot.press("d")
+        await sees(app, pilot, "describe default/talk", "asked …")
+        await pilot.press("ctrl+c")
+
+    play(tale, WORLD, asked=asked)
+    assert len(asked.asked) == 2 and not let_go.is_set()  # both still wait
+    let_go.set()
 
 
 def test_a_queue_that_there_is_not_is_said() -> None:

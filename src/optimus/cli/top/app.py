@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
@@ -16,6 +15,7 @@ from textual.widgets import Footer, Input, Static
 
 from optimus.cli.job_tables import gpus
 from optimus.cli.top import gpu_grid, job_rows, keys, queue_rows, reports
+from optimus.cli.top.asking import in_background
 from optimus.cli.top.pages import Described, Keys, Question, Said
 from optimus.cli.top.panes import Lines, Rows
 from optimus.cli.top.pieces import Line, cut
@@ -67,6 +67,7 @@ class Top(App[None]):
         self._shown: list[str] = []
         self._queue_names: list[str] = []
         self._answer, self._answer_s = "", 0.0
+        self._grid = gpu_grid.laid_out([], 1)
         self._queues_width = 0
         self._drawn_s = 0.0
 
@@ -163,7 +164,7 @@ class Top(App[None]):
 
     def _draw_gpus(self) -> None:
         world, pane = self.world, self._pane("gpus", Lines)
-        grid = gpu_grid.laid_out(gpu_grid.grouped(world.nodes, world.pools), max(pane.room, 1))
+        self._grid = grid = gpu_grid.laid_out(gpu_grid.grouped(world.nodes, world.pools), max(pane.room, 1))
         marks = gpu_grid.marks(world.queues)
         chosen = self._job if self._pane("jobs", Rows).has_focus else ""
         pane.show(len(grid.rows), lambda index: gpu_grid.drawn(grid, grid.rows[index], world.jobs, marks, chosen))
@@ -206,6 +207,21 @@ class Top(App[None]):
         if event.rows.id == "jobs" and event.index < len(self._shown):
             self._job, self._answer = self._shown[event.index], ""
             self._draw()
+
+    def on_lines_pointed(self, event: Lines.Pointed) -> None:
+        """Whose GPU it is: the job is chosen."""
+        found = gpu_grid.device_at(self._grid, self._grid.rows[event.index], event.x)
+        if event.lines.id != "gpus" or found is None:
+            return
+        node, device = found
+        jobs = ["/".join(workload.split("/")[:2]) for workload in node["jobs"][device]]
+        if not jobs:
+            self._say(f"{node['name']} [{device}]: free")
+            return
+        after = (jobs.index(self._job) + 1) % len(jobs) if self._job in jobs else 0  # of several, one after the other
+        self._job = jobs[after]
+        self._pane("jobs", Rows).focus()
+        self._say(f"{node['name']} [{device}]: {', '.join(jobs)}")
 
     def on_descendant_focus(self) -> None:
         self._draw()
@@ -301,14 +317,17 @@ class Top(App[None]):
             return ""
         return self._job
 
-    @work(thread=True)
     def _ask(self, ask: Callable[[], Any]) -> None:
         """What the scheduler answers is shown, also when it is a refusal."""
-        try:
-            said = str(ask())
-        except JobError as error:
-            said = f"refused: {error}"
-        self.call_from_thread(self._say, said)
+
+        def answer() -> str:
+            try:
+                return str(ask())
+            except JobError as error:
+                return f"refused: {error}"
+
+        self._say("asked …")
+        in_background(self, answer, self._say)
 
 
 def _changes(news: list[tuple[str, Any]]) -> list[View]:

@@ -148,6 +148,17 @@ def cell(node: View, device: int, jobs: Mapping[str, View], queues: Mapping[str,
     return Piece(NOT_READY, style) if not node["ready"] else Piece(letter, style)
 
 
+def device_at(grid: Grid, row: Row, x: int) -> tuple[View, int] | None:
+    """The node and the device that is drawn there."""
+    number, inside = divmod(x, grid.name_width + 1 + _width(grid.cells) + GAP)
+    inside -= grid.name_width + 1
+    if number >= len(row.nodes) or inside < 0 or inside % (TOGETHER + 1) == TOGETHER:
+        return None
+    node, at = row.nodes[number], inside - inside // (TOGETHER + 1)
+    device = row.first + at
+    return (node, device) if at < grid.cells and device < len(node["usedMilli"]) else None
+
+
 def in_use(nodes: Sequence[View]) -> tuple[int, int]:
     """Thousandths that are given, and GPUs that there are."""
     return sum(sum(node["usedMilli"]) for node in nodes), sum(len(node["usedMilli"]) for node in nodes)

@@ -15,7 +15,7 @@ from optimus.cli.top.world import World
 
 KEYS = (
     ("Tab", "to the next pane: GPUs, queues, jobs"),
-    ("↑ ↓ j k", "choose; also PgUp, PgDn, Home, End, and the mouse"),
+    ("↑ ↓ j k", "choose; also PgUp, PgDn, Home, End; a click on a GPU: its job"),
     ("Enter d", "describe the job; on a queue: only its jobs, or all again"),
     ("e", "explain: why it waits, what would start it, and when"),
     ("l", "logs, as they come"),

@@ -15,6 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from optimus.cli.top import reports
+from optimus.cli.top.asking import in_background
 from optimus.cli.top.panes import Lines
 from optimus.cli.top.pieces import Line, Piece
 from optimus.client import Connection, JobError
@@ -66,30 +67,43 @@ class Described(Page):
         super().__init__(f"describe {job}")
         self.job = job
         self._connection = connection
-        self._lines: list[Line] = []
+        self._lines: list[Line] = [(Piece("asked …", "dim"),)]
+        self._asks = self._again = False
 
     def on_mount(self) -> None:
         super().on_mount()
+        self.put(self._lines)
         self.changed()
 
     def on_lines_resized(self) -> None:
         self.changed()
 
-    @work(thread=True, exclusive=True)
     def changed(self) -> None:
+        """Asks once more, unless it is being asked."""
+        self._again = self._asks
+        if not self._asks:
+            self._asks = True
+            width = max(self.query_one(Lines).room, 20)
+            in_background(self.app, lambda: self._asked(width), self._told)
+
+    def _asked(self, width: int) -> list[Line] | JobError:
         try:
             view = self._connection.get(f"/v1/jobs/{self.job}")
-            events = self._connection.get(f"/v1/jobs/{self.job}/events")
+            return reports.described(view, self._connection.get(f"/v1/jobs/{self.job}/events"), width)
         except JobError as error:
-            self.app.call_from_thread(self._told, self._lines, str(error))
-            return
-        width = max(self.query_one(Lines).room, 20)
-        self.app.call_from_thread(self._told, reports.described(view, events, width), "")
+            return error
 
-    def _told(self, lines: list[Line], trouble: str) -> None:
-        self._lines = lines
-        if self.is_attached:
-            self.put(lines, f"{trouble}  Esc back".strip())
+    def _told(self, answer: list[Line] | JobError) -> None:
+        self._asks = False
+        if not self.is_attached:
+            return
+        if isinstance(answer, JobError):
+            self.put(self._lines, f"{answer}  Esc back")
+        else:
+            self._lines = answer
+            self.put(answer)
+        if self._again:
+            self.changed()
 
 
 class Said(Page):

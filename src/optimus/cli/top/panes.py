@@ -34,6 +34,13 @@ class Lines(ScrollView, can_focus=True):
     class Resized(Message):
         """There is another width to draw for."""
 
+    class Pointed(Message):
+        """Somebody has clicked there."""
+
+        def __init__(self, lines: Lines, index: int, x: int) -> None:
+            super().__init__()
+            self.lines, self.index, self.x = lines, index, x
+
     def __init__(self, id: str | None = None) -> None:  # noqa: A002 - textual's word
         super().__init__(id=id)
         self._count = 0
@@ -58,6 +65,17 @@ class Lines(ScrollView, can_focus=True):
     def on_resize(self, _event: Resize) -> None:
         self.virtual_size = Size(self.room, self._count + bool(self._head))
         self.post_message(self.Resized())
+
+    def on_click(self, event: Click) -> None:
+        at = event.get_content_offset(self)
+        if at is None or at.y < bool(self._head):
+            return
+        index = at.y + self.scroll_offset.y - bool(self._head)
+        if index < self._count:
+            self.pointed(index, at.x)
+
+    def pointed(self, index: int, x: int) -> None:
+        self.post_message(self.Pointed(self, index, x))
 
     def render_line(self, y: int) -> Strip:
         base, width = self._base, self.room
@@ -111,10 +129,8 @@ class Rows(Lines):
     def action_page(self, by: int) -> None:
         self._go(self.chosen + by * max(self.size.height - 2, 1))
 
-    def on_click(self, event: Click) -> None:
-        index = event.y + self.scroll_offset.y - bool(self._head)
-        if event.y >= bool(self._head) and index < self._count:
-            self._go(index)
+    def pointed(self, index: int, _x: int) -> None:
+        self._go(index)
 
     def emphasis(self, index: int) -> str:
         if index != self.chosen:
