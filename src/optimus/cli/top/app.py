@@ -327,7 +327,7 @@ class Top(App[None]):
                 return f"refused: {error}"
 
         self._say("asked …")
-        in_background(self, answer, self._say)
+        in_background(answer, self._say)
 
 
 def _changes(news: list[tuple[str, Any]]) -> list[View]:

@@ -5,22 +5,23 @@ A thread of its own that nobody waits for: one that does not answer must keep no
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import contextvars
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
-
-from textual.app import App
+from typing import TypeVar
 
 Answer = TypeVar("Answer")
 
 
-def in_background(app: App[Any], ask: Callable[[], Answer], tell: Callable[[Answer], None]) -> None:
-    """`ask` is done elsewhere, `tell` with its answer where the view is drawn, if it is still there."""
+def in_background(ask: Callable[[], Answer], tell: Callable[[Answer], None]) -> None:
+    """`ask` is done elsewhere, `tell` with its answer here, where the view is drawn, if it is still there."""
+    loop, here = asyncio.get_running_loop(), contextvars.copy_context()
 
     def run() -> None:
         answer = ask()
-        with contextlib.suppress(RuntimeError):  # it has ended meanwhile
-            app.call_from_thread(tell, answer)
+        with contextlib.suppress(RuntimeError):  # the view has ended meanwhile
+            loop.call_soon_threadsafe(tell, answer, context=here)
 
     threading.Thread(target=run, daemon=True).start()

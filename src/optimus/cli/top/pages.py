@@ -84,7 +84,7 @@ class Described(Page):
         if not self._asks:
             self._asks = True
             width = max(self.query_one(Lines).room, 20)
-            in_background(self.app, lambda: self._asked(width), self._told)
+            in_background(lambda: self._asked(width), self._told)
 
     def _asked(self, width: int) -> list[Line] | JobError:
         try:
@@ -92,6 +92,8 @@ class Described(Page):
             return reports.described(view, self._connection.get(f"/v1/jobs/{self.job}/events"), width)
         except JobError as error:
             return error
+        except (KeyError, TypeError, ValueError) as error:
+            return JobError(f"{self._connection.address} tells something else than this version reads: {error!r}")
 
     def _told(self, answer: list[Line] | JobError) -> None:
         self._asks = False
