@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from optimus.cli.showing import console
-from optimus.client import ApiError, Connection, Unreachable
+from optimus.client import ApiError, Connection, Unreachable, waiting
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_red", "bright_cyan", "bright_magenta")
 LOOK_S = 0.3
@@ -42,7 +42,7 @@ def show(target: Connection, job: str, *, follow: bool, tail: int | None, replic
     view = target.get(f"/v1/jobs/{job}")
     several = view["maxReplicas"] > 1 or bool(view["counts"])
     colours: dict[str, str] = {}
-    for line in target.lines(f"/v1/jobs/{job}/logs", follow=1 if follow else 0, tail=tail, replica=replica):
+    for line in waiting.lines(target, job, follow=follow, tail=tail, replica=replica):
         if not several:
             out.print(line["text"], markup=False, highlight=False)
             continue

@@ -9,6 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from optimus.cli.showing import Printer
+from optimus.client.progress import Progress, progress_of
 from optimus.model.units import format_duration_ms, format_moment_ms, format_time_ms
 
 STYLES = {
@@ -33,19 +34,21 @@ def jobs(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
         return
     now_ms = time.time_ns() // 1_000_000
     header = ["job", "queue", "phase", "replicas", "GPUs", "age", "ran"]
-    header += ["class", "attempt", "where"] if wide else []
+    header += ["class", "attempt", "done", "ends", "where"] if wide else []
     table = []
     for row in rows:
         cells: list[Text | str] = [
-            _name(row),
+            name(row),
             row["queue"],
             Text(row["phase"], style=STYLES.get(row["phase"], "")),
-            _counts(row),
-            _gpus(row["gpuMilli"]),
-            _for(now_ms - row["submittedMs"]),
-            _for(_ran_ms(row, now_ms)) if row["startedMs"] else "–",
+            replicas(row),
+            gpus(row["gpuMilli"]),
+            rough(now_ms - row["submittedMs"]),
+            rough(_ran_ms(row, now_ms)) if row["startedMs"] else "–",
         ]
-        cells += [row["jobClass"], str(row["attempt"]), _where(row)] if wide else []
+        if wide:
+            told = progress_of(row, now_ms)
+            cells += [row["jobClass"], str(row["attempt"]), done(told) or "–", ends(told) or "–", _where(row)]
         table.append([*cells, (row["reason"] or {}).get("text", "")])
     printer.columns(table, header=[*header, "why"], right=(4, 5, 6))
 
@@ -54,12 +57,12 @@ def queues(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
     table = []
     for row in rows:
         for share in row["gpu"] or [None]:
-            limit = "–" if share is None or share["limitMilli"] is None else _gpus(share["limitMilli"])
+            limit = "–" if share is None or share["limitMilli"] is None else gpus(share["limitMilli"])
             numbers = [
-                _gpus(share["guaranteeMilli"]) if share else "–",
+                gpus(share["guaranteeMilli"]) if share else "–",
                 limit,
-                _gpus(share["shareMilli"]) if share else "–",
-                _gpus(share["allocatedMilli"]) if share else "–",
+                gpus(share["shareMilli"]) if share else "–",
+                gpus(share["allocatedMilli"]) if share else "–",
                 _borrowed(share) if share else "–",
             ]
             table.append(
@@ -83,7 +86,7 @@ def nodes(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
         grid = Text("".join(_cell(milli) for milli in row["usedMilli"]))
         models = ", ".join(sorted(set(row["models"]))) or "–"
         cells: list[Text | str] = [row["name"], "ready" if row["ready"] else "not ready", grid]
-        cells += [f"{_gpus(used)} of {len(row['usedMilli'])}", models]
+        cells += [f"{gpus(used)} of {len(row['usedMilli'])}", models]
         cells += [f"{row['cpuMilli'] // 1000} cores, {row['memoryMib'] // 1024} GiB", row["limits"]] if wide else []
         table.append(cells)
     header = ["node", "state", "GPUs", "in use", "model", *(["", "limits"] if wide else [])]
@@ -108,7 +111,7 @@ def described(printer: Printer, view: dict[str, Any], events: list[dict[str, Any
         ("phase", Text(view["phase"], style=STYLES.get(view["phase"], ""))),
         *([("why", f"{reason['code']}: {reason['text']}")] if reason else []),
         ("queue", f"{view['queue']}, {view['jobClass']}, priority {view['priority']}"),
-        ("replicas", f"{_counts(view)}, {_gpus(view['gpuMilli'])} GPUs"),
+        ("replicas", f"{replicas(view)}, {gpus(view['gpuMilli'])} GPUs"),
         ("command", " ".join(view["command"])),
         ("submitted", format_time_ms(view["submittedMs"])),
         *([("started", format_moment_ms(view["startedMs"], now_ms))] if view["startedMs"] else []),
@@ -116,6 +119,14 @@ def described(printer: Printer, view: dict[str, Any], events: list[dict[str, Any
         *([("ran", format_duration_ms(_ran_ms(view, now_ms)))] if view["startedMs"] else []),
         ("attempt", f"{view['attempt']} ({view['failures']} failures, {view['preemptions']} preemptions)"),
     ]
+    how_far = progress_of(view, now_ms)
+    if how_far.fraction is not None:
+        steps = f" ({how_far.step:,} of {how_far.total:,})" if how_far.step is not None and how_far.total else ""
+        facts.append(("done", done(how_far) + steps))
+    if how_far.left_ms is not None:
+        facts.append(("ends", f"{ends(how_far)}, about {_minute(now_ms + how_far.left_ms, now_ms)}"))
+    elif how_far.quiet_ms:
+        facts.append(("ends", f"not known: {ends(how_far)}"))
     if view["progress"]:
         told = ", ".join(f"{key} {value}" for key, value in view["progress"].items() if not isinstance(value, dict))
         facts.append(("progress", told))
@@ -136,11 +147,25 @@ def described(printer: Printer, view: dict[str, Any], events: list[dict[str, Any
 TABLES: dict[str, Table] = {"jobs": jobs, "queues": queues, "nodes": nodes, "pools": pools}
 
 
-def _name(row: dict[str, Any]) -> str:
+def done(told: Progress) -> str:
+    """`45%`; 100 only when it is."""
+    return "" if told.fraction is None else f"{int(told.fraction * 100)}%"
+
+
+def ends(told: Progress) -> str:
+    """`in 12m`; nothing if it is not known."""
+    if told.quiet_ms:
+        return f"quiet for {rough(told.quiet_ms)}"
+    if told.left_ms is None:
+        return ""
+    return f"in {rough(told.left_ms)}" if told.left_ms else "any moment"
+
+
+def name(row: dict[str, Any]) -> str:
     return row["name"] if row["namespace"] == "default" else f"{row['namespace']}/{row['name']}"
 
 
-def _counts(row: dict[str, Any]) -> str:
+def replicas(row: dict[str, Any]) -> str:
     if row["counts"]:
         done = row["counts"].get("Succeeded", 0)
         return f"{done} of {sum(row['counts'].values())} parts"
@@ -152,17 +177,22 @@ def _counts(row: dict[str, Any]) -> str:
     )
 
 
-def _gpus(milli: int) -> str:
+def gpus(milli: int) -> str:
     return str(milli // 1000) if milli % 1000 == 0 else f"{milli / 1000:g}"
 
 
-def _for(ms: int) -> str:
+def rough(ms: int) -> str:
     """Rough: 3m, 2h."""
     seconds = max(ms, 0) // 1000
     for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
         if seconds >= 2 * size:
             return f"{seconds // size}{unit}"
     return f"{seconds}s"
+
+
+def _minute(at_ms: int, now_ms: int) -> str:
+    """More would pretend to know it better."""
+    return format_moment_ms(at_ms // 60_000 * 60_000, now_ms)
 
 
 def _ran_ms(row: dict[str, Any], now_ms: int) -> int:
@@ -176,7 +206,7 @@ def _where(row: dict[str, Any]) -> str:
 
 
 def _borrowed(share: dict[str, Any]) -> str:
-    return _gpus(max(share["allocatedMilli"] - max(share["guaranteeMilli"], 0), 0))
+    return gpus(max(share["allocatedMilli"] - max(share["guaranteeMilli"], 0), 0))
 
 
 def _cell(milli: int) -> str:

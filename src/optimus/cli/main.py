@@ -13,6 +13,7 @@ import typer
 from optimus import __version__
 from optimus.cli import explain, forecast, jobs, listings, replay, scenario, simulate, story, submitting, up, whatif
 from optimus.cli.showing import example
+from optimus.cli.top import command as top
 
 app = typer.Typer(
     name="optimus",
@@ -40,6 +41,7 @@ app.command(name="cancel", epilog=example("optimus cancel job train"))(jobs.canc
 app.command(name="suspend", epilog=example("optimus suspend job train"))(jobs.suspend)
 app.command(name="resume", epilog=example("optimus resume job train"))(jobs.resume)
 app.command(name="scale", epilog=example("optimus scale job train --replicas 4"))(jobs.scale)
+app.command(name="top", epilog=example("optimus top --queue vision"))(top.top)
 app.command(name="policies", epilog=example("optimus policies -o json"))(listings.policies)
 app.command(name="reasons", epilog=example("optimus reasons -o wide"))(listings.reasons)
 app.command(name="replay", epilog=example("optimus replay journal --policy shortest-first"))(replay.replay)

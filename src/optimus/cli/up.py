@@ -31,8 +31,13 @@ Demo = Annotated[bool, typer.Option("--demo", help="A cluster of 16 virtual GPUs
 Under = Annotated[str, typer.Option("--policy", metavar="NAME|FILE.py:NAME", help="Decide under this policy.")]
 
 
-TRY = ("optimus run --gpus 1 -- python3 -c 'print(1)'", "optimus get jobs", "optimus get queues")
-TRY_DEMO = ("optimus get jobs", "optimus logs -f train", "optimus run --queue vision --gpus 4 -- sleep 20")
+TRY = ("optimus run --gpus 1 -- python3 -c 'print(1)'", "optimus get jobs", "optimus top")
+TRY_DEMO = (
+    "optimus top",
+    "optimus get jobs",
+    "optimus logs -f train",
+    "optimus run --queue vision --gpus 4 -- sleep 20",
+)
 
 
 def up(

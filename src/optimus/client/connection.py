@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import Any
@@ -88,12 +89,24 @@ class Connection:
         self._given = address, token
         self.address = find_address(address)
         self.token = find_token(self.address, token)
+        self._wire: socket.socket | None = None
+        """Of the last stream."""
 
     def look_again(self) -> None:
         """After a restart it may be elsewhere."""
         address, token = self._given
         self.address = find_address(address)
         self.token = find_token(self.address, token)
+
+    def check_address(self) -> None:
+        """Raises `Unreachable` if nobody can ever answer there."""
+        self._where()
+
+    def hang_up(self) -> None:
+        """Ends the stream that another thread reads; there it is `Unreachable`."""
+        if self._wire is not None:
+            with suppress(OSError):
+                self._wire.shutdown(socket.SHUT_RDWR)
 
     def get(self, path: str, **query: Any) -> Any:
         return self._json("GET", path, query)
@@ -151,7 +164,7 @@ class Connection:
         with closing(connection):
             try:
                 connection.request(method, target, body or None, headers)
-                wire = connection.sock
+                wire = self._wire = connection.sock
                 response = connection.getresponse()
             except (OSError, HTTPException, ValueError) as error:
                 raise Unreachable(
