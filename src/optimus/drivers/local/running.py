@@ -92,12 +92,12 @@ class Running:
                 self._tell()
             if now >= clear_at:
                 clear_at = now + CLEAR_S
-                self._retention.look(_now_ms())
+                self._retention.look(now_ms())
                 self.store.keep_room()
             if now >= look_at:
                 self._progress.look()
                 look_at = now + max(PROGRESS_S, (time.monotonic() - now) * SELDOM)
-            due_s = max(self.body.next_turn_ms() - _now_ms(), 0) / 1000
+            due_s = max(self.body.next_turn_ms() - now_ms(), 0) / 1000
             untold_s = max(self._tell_at - now, 0.0) if self.body.changed else due_s
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), min(due_s, untold_s, look_at - now))
@@ -114,10 +114,10 @@ class Running:
 
     def _turn(self) -> None:
         begun = time.monotonic()
-        self.body.turn(_now_ms())
+        self.body.turn(now_ms())
         self._turn_s = time.monotonic() - begun
         while self.body.restless and not self.body.trouble:
-            self.body.turn(_now_ms())
+            self.body.turn(now_ms())
 
     # -- what happens -------------------------------------------------------------------------------------------------
 
@@ -201,5 +201,5 @@ def address_file(store: Path) -> Path:
     return store / "address"
 
 
-def _now_ms() -> int:
+def now_ms() -> int:
     return time.time_ns() // 1_000_000
