@@ -13,14 +13,15 @@ from __future__ import annotations
 import gc
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 
 from msgspec import Struct
 
 from optimus.engine.journal_files import Segment, list_segments
-from optimus.engine.journal_records import Cycle, Flaw, FlawKind, JournalError, Keyframe, Opened, Record
-from optimus.engine.journal_segments import read_opened, read_segment
+from optimus.engine.journal_records import Cycle, Flaw, FlawKind, JournalError, Keyframe, Observed, Opened, Record
+from optimus.engine.journal_segments import read_facts, read_opened, read_segment
 
 
 class Moment(Struct, frozen=True):
@@ -68,6 +69,16 @@ class Journal:
                     yield item
             except FileNotFoundError:  # retention was faster; the next segment reports what is missing
                 continue
+
+    def read_facts(self, since_ms: int = 0) -> Iterator[Observed]:
+        """What was observed, from the last state at or before `since_ms` on, as far as it can be read."""
+        segments = list_segments(self.folder)
+        first = bisect_right(range(len(segments)), since_ms, key=lambda index: _opened_ms(segments, index)) - 1
+        for segment in segments[max(first, 0) :]:
+            with suppress(FileNotFoundError):  # retention was faster
+                for item in read_facts(segment):
+                    if not isinstance(item, Flaw):
+                        yield item
 
     def seek(self, *, sequence: int | None = None, now_ms: int | None = None) -> Moment:
         """The moment right after cycle `sequence`, or after the last cycle at or before `now_ms`.

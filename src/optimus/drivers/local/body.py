@@ -41,6 +41,7 @@ from optimus.model.observations import (
 )
 from optimus.model.plans import Drop, Evict, Grow, Hold, Placement, Plan, Reject, Shrink, Start
 from optimus.model.pools import NodePool
+from optimus.model.progress import Remaining
 from optimus.model.queues import Queue
 from optimus.model.reasons import Reason
 from optimus.model.workloads import Workload
@@ -67,6 +68,8 @@ class Body:
         """Why each that waits does so, from the last plan."""
         self.progress: dict[str, dict[str, Any]] = {}
         """By workload: what it says of itself."""
+        self.remaining: dict[str, Remaining] = {}
+        """By workload that runs: what it says of the rest of it."""
         self.overdue: set[str] = set()
         """Those that were killed because they did not leave within their grace, whatever they say of themselves."""
         self.promised: set[str] = set()
