@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +40,10 @@ def bare_per_s(count: int) -> float:
 
 
 class Machine:
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, size: Sequence[str] = ("--nodes", "8", "--gpus", "8")) -> None:
         self.folder = folder
         environment = {**os.environ, "OPTIMUS_STORE": str(folder), "OPENBLAS_NUM_THREADS": "1"}
-        words = [sys.executable, "-m", "optimus", "up", "--port", "0", "--nodes", "8", "--gpus", "8", *options]
+        words = [sys.executable, "-m", "optimus", "up", "--port", "0", *size, *options]
         self.process = subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL)
         address = folder / "address"
         while not address.exists():
