@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from optimus.drivers.local.journaling import FOLDER, begin_journal
+from optimus.drivers.sim.standing import read_state, standings
+from optimus.engine.copying import read_copy
 from optimus.engine.engine import Engine, ReplayEngine
 from optimus.engine.journal import Journal, Opened, replay
 from optimus.model.observations import Tick
@@ -133,3 +135,32 @@ def test_it_is_bounded(kept_mib: int, days: int, tmp_path: Path) -> None:
     assert sum(file.stat().st_size for file in files) < (kept_mib << 20) + (1 << 19)
     kept = [one.now_ms for one in Journal(tmp_path / FOLDER).read() if isinstance(one, Opened)]
     assert abs(14 * day_ms - min(kept) - days * day_ms) < day_ms
+
+
+def test_after_a_restart_it_is_known_how_long_work_ran_before(tmp_path: Path) -> None:
+    machine = Up(tmp_path / "store")
+
+    def elapsed_ms() -> int:
+        copied = read_copy(machine.api.raw("/v1/state"))
+        (one,) = standings(read_state(copied.state), copied.now_ms)
+        return one.elapsed_ms
+
+    try:
+        machine.cli("run", "-d", "--name", "long", "--", "sleep", "600")
+        machine.reaches("long", "Running")
+        until(lambda: elapsed_ms() > 1_000, "it has run for a while")
+        machine.cli("suspend", "long")
+        machine.reaches("long", "Suspended")
+        before = elapsed_ms()
+        machine.kill()
+        machine.start()
+        assert elapsed_ms() == before > 1_000
+        machine.cli("resume", "long")
+        machine.reaches("long", "Running")
+        machine.kill()
+        machine.start()
+        assert elapsed_ms() > before, "its first attempt counts, too"
+        replayed = json.loads(machine.cli("replay", "-o", "json").stdout)
+        assert replayed["equal"] == replayed["cycles"]
+    finally:
+        machine.end()

@@ -23,6 +23,9 @@ from optimus.engine.journal_files import Segment, list_segments
 from optimus.engine.journal_records import Cycle, Flaw, FlawKind, JournalError, Keyframe, Observed, Opened, Record
 from optimus.engine.journal_segments import read_facts, read_opened, read_segment
 
+_END = 2**62
+"""No journal has so many cycles."""
+
 
 class Moment(Struct, frozen=True):
     """A state to start from and the cycles that lead from it to the moment, the last one included."""
@@ -103,6 +106,10 @@ class Journal:
             what = f"cycle {sequence}" if now_ms is None else f"{now_ms} ms"
             raise JournalError(self._nothing_before(segments, what))
         return moment
+
+    def end(self) -> Moment:
+        """The last moment. JournalError if there is none."""
+        return self.seek(sequence=_END)
 
     def _nothing_before(self, segments: list[Segment], what: str) -> str:
         if not segments:

@@ -2,7 +2,7 @@
 
 Why: "why did it do that, an hour ago?", "what if?" and "when?" are asked of a machine that lives. The store knows what
 is; the journal knows how it came to be.
-Owns: where it is kept, how much of it, and which policy it names.
+Owns: where it is kept, how much of it, which policy it names, and what a restart recalls from it.
 Must not: stop anything. What cannot be recorded is a gap and a word; what must not be lost is in the store.
 
 Nothing is written through to the disk: a killed process loses nothing that was recorded, a pulled plug the last
@@ -17,9 +17,12 @@ import os
 from hashlib import sha256
 from pathlib import Path
 
-from optimus.engine.engine import Engine
-from optimus.engine.journal import JournalSettings, JournalWriter
+from msgspec import Struct
+
+from optimus.engine.engine import Engine, ReplayEngine
+from optimus.engine.journal import Journal, JournalError, JournalSettings, JournalWriter
 from optimus.engine.policy_loading import load, policy_file
+from optimus.model.observations import ServiceRemembered, UseRemembered
 
 LOG = logging.getLogger(__name__)
 FOLDER = "journal"
@@ -43,6 +46,49 @@ def begin_journal(engine: Engine, store: Path, kept_mib: int, now_ms: int) -> Jo
     writer = JournalWriter(folder, dump=engine.dump, policy=engine.policy_reference, settings=settings)
     engine.keep_journal(writer, now_ms)
     return writer
+
+
+class Recalled(Struct, frozen=True, kw_only=True):
+    """What the store does not know and the journal does."""
+
+    service: tuple[tuple[int, ServiceRemembered], ...] = ()
+    """With the submission: another job may have the name by now."""
+    uses: tuple[UseRemembered, ...] = ()
+
+
+def recall(store: Path) -> Recalled:
+    """Of the last moment of the journal that is there; nothing where it cannot be read. To be called before a new one
+    is begun."""
+    try:
+        moment = Journal(store / FOLDER).end()
+        replaying = ReplayEngine()
+        replaying.restore(bytes(moment.keyframe.state))
+        for cycle in moment.cycles:
+            replaying.follow(cycle)
+    except JournalError:
+        return Recalled()
+    except Exception as error:  # noqa: BLE001  (whatever another version has written, this one starts)
+        LOG.warning("nothing is recalled from the journal in %s: %r", store / FOLDER, error)
+        return Recalled()
+    state = replaying.engine.state
+    columns, past_use = state.workloads.columns, state.history.past_use
+    return Recalled(
+        service=tuple(
+            (
+                state.workloads.spec(row).submitted_ms,
+                ServiceRemembered(
+                    name,
+                    int(columns.counted_at[row]),
+                    int(columns.elapsed[row]),
+                    int(columns.attained[row]),
+                    int(columns.worked[row]),
+                ),
+            )
+            for name, row in state.workloads.row_of.items()
+            if columns.elapsed[row] or columns.running[row]
+        ),
+        uses=tuple(UseRemembered(*use, str(amount), state.history.past_use_at) for use, amount in past_use.items()),
+    )
 
 
 def kept_policy(reference: str, store: Path) -> str:

@@ -20,6 +20,7 @@ import msgspec
 from optimus.drivers.local import line, views
 from optimus.drivers.local.body import Body
 from optimus.drivers.local.desk import Desk
+from optimus.drivers.local.journaling import Recalled
 from optimus.drivers.local.keeping.limiting import limiting_here
 from optimus.drivers.local.progress import Progress
 from optimus.drivers.local.real_hands import RealHands
@@ -66,8 +67,10 @@ class Running:
         self._tell_at = 0.0
         self._turn_s = 0.0
 
-    async def open(self, queues: tuple[Queue, ...], pools: tuple[NodePool, ...]) -> None:
-        """Take over what is there; queues and pools that are not known yet are added."""
+    async def open(
+        self, queues: tuple[Queue, ...], pools: tuple[NodePool, ...], recalled: Recalled | None = None
+    ) -> None:
+        """Take over what is there; queues and pools that are not known yet are added. `recalled`: from the journal."""
         await self.hands.keeper.start()
         unfinished = self.body.open()
         for pool in pools:
@@ -77,7 +80,7 @@ class Running:
             if queue.name not in self.body.queues:
                 self.body.put_queue(queue)
         await self.hands.adopt(unfinished)
-        self.body.stand_again()
+        self.body.stand_again(recalled)
         socket = self.store.folder / SOCKET
         socket.unlink(missing_ok=True)
         await asyncio.start_unix_server(self._serve, str(socket), limit=line.LONGEST)

@@ -26,7 +26,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from optimus.drivers.local import disk
-from optimus.drivers.local.journaling import KEPT_MIB, begin_journal, kept_policy
+from optimus.drivers.local.journaling import KEPT_MIB, Recalled, begin_journal, kept_policy, recall
 from optimus.drivers.local.line import RefusedError
 from optimus.drivers.local.machine import this_machine, virtual_nodes
 from optimus.drivers.local.running import Running, address_file, now_ms
@@ -100,10 +100,11 @@ def run(
         engine = Engine(policy=kept_policy(policy, folder), settings=cluster.settings, on_notice=LOG.warning)
     except PolicyError as error:
         raise UpError(f"--policy: {error}") from error
+    recalled = recall(folder)
     journal = begin_journal(engine, folder, journal_mib, now_ms())
     address = f"http://{_from_here(host)}:{listening.getsockname()[1]}"
     try:
-        return asyncio.run(_run(cluster, store, listening, engine, address, token, ready))
+        return asyncio.run(_run(cluster, store, listening, engine, recalled, address, token, ready))
     finally:
         if journal is not None:
             journal.close()
@@ -114,6 +115,7 @@ async def _run(
     store: Store,
     listening: socket.socket,
     engine: Engine,
+    recalled: Recalled,
     address: str,
     token: str,
     ready: Ready,
@@ -124,7 +126,7 @@ async def _run(
         loop.add_signal_handler(number, stop.set)
     running = Running(store, engine, cluster.nodes)
     try:
-        await running.open(cluster.queues, cluster.pools)
+        await running.open(cluster.queues, cluster.pools, recalled)
         if cluster.opening and not running.body.jobs:
             running.desk.submit(cluster.opening, "the opening", cluster.where)
     except (StoreError, RefusedError) as error:
