@@ -9,7 +9,7 @@ Nothing is forecast while jobs run, so that the cores are theirs.
     steps       each counts its steps (`optimus.steps`)
     unheard     the very copies of steps, without what the jobs said: what listening is worth
 
-    python -m benchmarks.forecast_live                          # about twelve minutes
+    python -m benchmarks.forecast_live                          # a quarter of an hour, most of it waiting
     python -m benchmarks.forecast_live --seconds 30 --samples 5 # a look; writes nothing
 """
 
