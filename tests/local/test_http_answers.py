@@ -192,6 +192,7 @@ def test_real_answers_are_as_they_are_described(up: Up) -> None:
     assert {(method, path) for method, path, *_ in REAL} == {*openapi.ROUTES} - {
         ("GET", "/v1/watch"),
         ("GET", "/v1/state"),
+        ("GET", "/v1/past"),
     }
     status, content = ask(up, "GET", "/v1/state")
     assert status == 200 and content

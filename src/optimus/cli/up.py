@@ -28,6 +28,9 @@ StoreFolder = Annotated[
 Host = Annotated[str, typer.Option(metavar="ADDRESS", help="To listen on; beyond this machine a token is needed.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes any that is free.")]
 Demo = Annotated[bool, typer.Option("--demo", help="A cluster of 16 virtual GPUs, two teams, and jobs that compete.")]
+JournalSize = Annotated[
+    str, typer.Option("--journal", metavar="SIZE", help="So much of the journal is kept, for a week; 0: none.")
+]
 Under = Annotated[str, typer.Option("--policy", metavar="NAME|FILE.py:NAME", help="Decide under this policy.")]
 
 
@@ -48,6 +51,7 @@ def up(
     host: Host = "127.0.0.1",
     port: Port = DEFAULT_PORT,
     policy: Under = "default",
+    journal: JournalSize = "512Mi",
     demo: Demo = False,
 ) -> None:
     """Schedule real work on this machine: scheduler and HTTP API, until Ctrl-C.
@@ -65,6 +69,7 @@ def up(
         )
     if demo and (cluster is not None or nodes or gpus):
         raise typer.BadParameter("the demo has a cluster of its own", param_hint="--demo")
+    journal_mib = _size("--journal", journal)
     folder = (store or store_folder()).absolute()
     found = _demo() if demo else _from_file(cluster) if cluster is not None else machine_or_virtual(nodes, gpus)
 
@@ -78,12 +83,22 @@ def up(
             told.print(f"{'try:' if not number else '':5} {command}", markup=False)
 
     try:
-        left = run(found, folder, host=host, port=port, policy=policy, ready=ready)
+        left = run(found, folder, host=host, port=port, policy=policy, ready=ready, journal_mib=journal_mib)
     except UpError as error:
         told.print(f"Error: {error}", style="red", markup=False)
         raise typer.Exit(1) from None
     if left:
         told.print(f"{left} replicas go on running; `optimus up` on the same store takes them over again.")
+
+
+def _size(option: str, text: str) -> int:
+    """In MiB."""
+    from optimus.model.units import UnitError, parse_memory
+
+    try:
+        return parse_memory(text)
+    except UnitError as error:
+        raise typer.BadParameter(f"{error}; write a size such as 512Mi", param_hint=option) from None
 
 
 def _demo() -> Cluster:

@@ -146,7 +146,7 @@ class Desk:
 
     def snapshot(self) -> bytes:
         """A copy of the brain's state: whoever explains or forecasts does it elsewhere."""
-        return copy_of(self._body.engine, _now_ms())
+        return copy_of(self._body.engine, _now_ms(), self._body.remaining)
 
     # -- inside -----------------------------------------------------------------------------------------------------
 

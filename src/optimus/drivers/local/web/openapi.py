@@ -103,6 +103,12 @@ ROUTES: dict[tuple[str, str], Route] = {
         kind="application/vnd.msgpack",
         errors=(503,),
     ),
+    ("GET", "/v1/past"): Route(
+        says="Who came lately, by the journal, for forecasts; its format is that of this version.",
+        answers=str,
+        kind="application/vnd.msgpack",
+        errors=(422,),
+    ),
     ("POST", "/v1/submit"): Route(
         says="Submit UnifiedJob, Queue and NodePool documents: all of them or none.",
         answers=SubmitAnswer,

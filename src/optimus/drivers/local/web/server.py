@@ -6,6 +6,7 @@
     GET    /v1/jobs/NS/NAME/events        GET  /v1/jobs/NS/NAME/document
     GET    /v1/queues | nodes | pools     GET  /v1/watch             changes as server-sent events
     GET    /v1/info  /healthz             GET  /v1/state             a copy of the engine, for explanations (msgpack)
+    GET    /v1/past                       who came lately, by the journal, for forecasts (msgpack)
     GET    /openapi.json                  all of this for programs
 
 Why: one API for the command line, the page, Python and scripts.
@@ -27,10 +28,12 @@ import msgspec
 from aiohttp import web
 
 from optimus import __version__
+from optimus.drivers.local.journaling import FOLDER
 from optimus.drivers.local.line import RefusedError
 from optimus.drivers.local.web import openapi
 from optimus.drivers.local.web.logs import lines
 from optimus.drivers.local.web.mirror import Mirror
+from optimus.drivers.local.web.remembering import Remembered
 from optimus.lives import JobPhase
 
 LOG = logging.getLogger(__name__)
@@ -63,6 +66,7 @@ def application(mirror: Mirror, store: Path, *, token: str = "") -> web.Applicat
             web.get("/v1/pools", _list("pools")),
             web.get("/v1/watch", _watch),
             web.get("/v1/state", _state),
+            web.get("/v1/past", _past(Remembered(store / FOLDER))),
             web.post("/v1/submit", _submit),
             web.get(jobs, _job),
             web.delete(jobs, _verb("cancel")),
@@ -229,6 +233,15 @@ async def _state(request: web.Request) -> web.Response:
     copied = await request.app[MIRROR].snapshot()
     headers = {"Cache-Control": "no-store"}
     return web.Response(body=copied, content_type="application/vnd.msgpack", headers=headers)
+
+
+def _past(remembered: Remembered) -> Handler:
+    async def handler(request: web.Request) -> web.Response:
+        _asked(request)
+        headers = {"Cache-Control": "no-store"}
+        return web.Response(body=await remembered.past(), content_type="application/vnd.msgpack", headers=headers)
+
+    return handler
 
 
 def _verb(verb: str) -> Handler:
