@@ -25,15 +25,24 @@ STYLES = {
     "Admitted": "cyan",
 }
 Table = Callable[..., None]
+WATCHED = (20, 8, 13, 8, 4, 4, 4)
+"""Least widths where lines are added one by one."""
 
 
-def jobs(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
+def jobs(
+    printer: Printer,
+    rows: list[dict[str, Any]],
+    *,
+    wide: bool,
+    least: tuple[int, ...] = (),
+    header: bool = True,
+) -> None:
     if not rows:
         printer.line("No jobs. Submit one:  optimus run --gpus 1 -- python -c 'print(1)'", "dim")
         return
     now_ms = time.time_ns() // 1_000_000
-    header = ["job", "queue", "phase", "replicas", "GPUs", "age", "ran"]
-    header += ["class", "attempt", "where"] if wide else []
+    names = ["job", "queue", "phase", "replicas", "GPUs", "age", "ran"]
+    names += ["class", "attempt", "where"] if wide else []
     table = []
     for row in rows:
         cells: list[Text | str] = [
@@ -41,25 +50,25 @@ def jobs(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
             row["queue"],
             Text(row["phase"], style=STYLES.get(row["phase"], "")),
             _counts(row),
-            _gpus(row["gpuMilli"]),
+            gpus(row["gpuMilli"]),
             _for(now_ms - row["submittedMs"]),
             _for(_ran_ms(row, now_ms)) if row["startedMs"] else "–",
         ]
         cells += [row["jobClass"], str(row["attempt"]), _where(row)] if wide else []
         table.append([*cells, (row["reason"] or {}).get("text", "")])
-    printer.columns(table, header=[*header, "why"], right=(4, 5, 6))
+    printer.columns(table, header=[*names, "why"] if header else (), least=least, right=(4, 5, 6))
 
 
 def queues(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
     table = []
     for row in rows:
         for share in row["gpu"] or [None]:
-            limit = "–" if share is None or share["limitMilli"] is None else _gpus(share["limitMilli"])
+            limit = "–" if share is None or share["limitMilli"] is None else gpus(share["limitMilli"])
             numbers = [
-                _gpus(share["guaranteeMilli"]) if share else "–",
+                gpus(share["guaranteeMilli"]) if share else "–",
                 limit,
-                _gpus(share["shareMilli"]) if share else "–",
-                _gpus(share["allocatedMilli"]) if share else "–",
+                gpus(share["shareMilli"]) if share else "–",
+                gpus(share["allocatedMilli"]) if share else "–",
                 _borrowed(share) if share else "–",
             ]
             table.append(
@@ -83,7 +92,7 @@ def nodes(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
         grid = Text("".join(_cell(milli) for milli in row["usedMilli"]))
         models = ", ".join(sorted(set(row["models"]))) or "–"
         cells: list[Text | str] = [row["name"], "ready" if row["ready"] else "not ready", grid]
-        cells += [f"{_gpus(used)} of {len(row['usedMilli'])}", models]
+        cells += [f"{gpus(used)} of {len(row['usedMilli'])}", models]
         cells += [f"{row['cpuMilli'] // 1000} cores, {row['memoryMib'] // 1024} GiB", row["limits"]] if wide else []
         table.append(cells)
     header = ["node", "state", "GPUs", "in use", "model", *(["", "limits"] if wide else [])]
@@ -108,7 +117,7 @@ def described(printer: Printer, view: dict[str, Any], events: list[dict[str, Any
         ("phase", Text(view["phase"], style=STYLES.get(view["phase"], ""))),
         *([("why", f"{reason['code']}: {reason['text']}")] if reason else []),
         ("queue", f"{view['queue']}, {view['jobClass']}, priority {view['priority']}"),
-        ("replicas", f"{_counts(view)}, {_gpus(view['gpuMilli'])} GPUs"),
+        ("replicas", f"{_counts(view)}, {gpus(view['gpuMilli'])} GPUs"),
         ("command", " ".join(view["command"])),
         ("submitted", format_time_ms(view["submittedMs"])),
         *([("started", format_moment_ms(view["startedMs"], now_ms))] if view["startedMs"] else []),
@@ -152,7 +161,7 @@ def _counts(row: dict[str, Any]) -> str:
     )
 
 
-def _gpus(milli: int) -> str:
+def gpus(milli: int) -> str:
     return str(milli // 1000) if milli % 1000 == 0 else f"{milli / 1000:g}"
 
 
@@ -176,7 +185,7 @@ def _where(row: dict[str, Any]) -> str:
 
 
 def _borrowed(share: dict[str, Any]) -> str:
-    return _gpus(max(share["allocatedMilli"] - max(share["guaranteeMilli"], 0), 0))
+    return gpus(max(share["allocatedMilli"] - max(share["guaranteeMilli"], 0), 0))
 
 
 def _cell(milli: int) -> str:

@@ -9,6 +9,8 @@ Into a pipe or a file nothing is coloured, wrapped or cut: one line stays one li
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
@@ -48,7 +50,19 @@ def example(*commands: str) -> str:
 
 def console(*, stderr: bool = False) -> Console:
     """Colours and cursor moves only on a terminal, and not where NO_COLOR says so."""
-    return Console(stderr=stderr, highlight=False, soft_wrap=True, emoji=False)
+    return _Console(stderr=stderr, highlight=False, soft_wrap=True, emoji=False)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        hang_up()
+        raise SystemExit(0)
+
+
+def hang_up() -> None:
+    """Whoever read what we say has gone, which is no failure: `optimus get jobs | head -1`. Nothing more is said."""
+    with open(os.devnull, "w", encoding="utf-8") as nothing:
+        os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
 def dump(record: Any, form: Format) -> None:

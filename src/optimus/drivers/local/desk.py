@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -26,6 +26,9 @@ from optimus.model.gang_validation import MOST_REPLICAS
 from optimus.model.jobs import Job
 from optimus.model.workloads import Group, Request
 
+MOST_NAMED = 10
+"""Of those that are in the way."""
+
 
 class Desk:
     def __init__(self, body: Body) -> None:
@@ -36,6 +39,8 @@ class Desk:
             "suspend": self.suspend,
             "resume": self.resume,
             "scale": self.scale,
+            "delete_queue": self.delete_queue,
+            "delete_pool": self.delete_pool,
             "document": self.document,
             "events": self.events,
             "everything": self.everything,
@@ -124,6 +129,38 @@ class Desk:
         self._body.change(structs.replace(one, job=structs.replace(one.job, workload=workload)))
         return f"{job}: at most {replicas} replicas from now on ({role.max} before)"
 
+    def delete_queue(self, name: str) -> str:
+        """One that nothing needs: neither queues below it nor jobs that are not over."""
+        queues = self._body.queues
+        if name not in queues:
+            raise RefusedError("missing", f"there is no queue {name}; known are {_listed(queues)}")
+        below = [queue.name for queue in queues.values() if queue.parent == name]
+        if below:
+            raise RefusedError("conflict", f"queue {name} has queues below it: delete {_listed(below)} first")
+        inside = sorted(job for job, one in self._body.jobs.items() if one.job.workload.queue == name)
+        live = [job for job in inside if not views.job_view(self._body, job).final]
+        if live:
+            raise RefusedError("conflict", f"queue {name} has jobs: cancel them or let them end: {_listed(live)}")
+        self._body.drop_queue(name)
+        return f"queue {name} deleted"
+
+    def delete_pool(self, name: str) -> str:
+        """Its nodes go to the pool that matches next, or to the default one."""
+        pools = self._body.pools
+        if name not in pools:
+            raise RefusedError("missing", f"there is no pool {name}; known are {_listed(pools)}")
+        quotas = [queue.name for queue in self._body.queues.values() if any(q.pool == name for q in queue.quotas)]
+        if quotas:
+            raise RefusedError("conflict", f"pool {name} has quotas: submit without them or delete {_listed(quotas)}")
+        asking = sorted(job for job, one in self._body.jobs.items() if name in one.job.workload.pools)
+        live = [job for job in asking if not views.job_view(self._body, job).final]
+        if live:
+            raise RefusedError(
+                "conflict", f"pool {name} is asked for by jobs: cancel them or let them end: {_listed(live)}"
+            )
+        self._body.drop_pool(name)
+        return f"pool {name} deleted"
+
     def document(self, job: str) -> dict[str, Any]:
         one = self._one(job)
         return to_document(one.job, msgspec.json.decode(one.written or b"{}"))
@@ -199,6 +236,14 @@ def _counted(job: Job) -> Job:
 def _sole_role(job: Job) -> Any:
     gang: Group = job.workload.gang
     return gang.roles[0] if len(gang.roles) == 1 and not gang.groups else None
+
+
+def _listed(names: Iterable[str]) -> str:
+    ordered = sorted(names)
+    return (
+        ", ".join(ordered[:MOST_NAMED]) + (f" and {len(ordered) - MOST_NAMED} more" * (len(ordered) > MOST_NAMED))
+        or "none"
+    )
 
 
 def _now_ms() -> int:

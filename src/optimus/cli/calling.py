@@ -1,0 +1,64 @@
+"""One call of the command line, from the words to the exit code.
+
+Why: whatever goes wrong is said in words: 0 is done, 1 refused or failed, 2 wrong usage, 130 interrupted.
+Owns: settings before the command, and what is said of a fault that nobody thought of.
+Must not: know any command.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from optimus.cli import settings
+from optimus.cli.main import app
+from optimus.cli.showing import console, hang_up
+
+FAULT = 1
+WRONG_USAGE = 2
+DEBUG = "OPTIMUS_DEBUG"
+COMPLETING = "_OPTIMUS_COMPLETE"
+ANYWAY = ("-h", "--help", "--version", "completion")
+"""These words need no setting, and must work where one is wrong."""
+
+
+def call() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show × gets a ?, not a traceback
+    command = typer.main.get_command(app)
+    try:
+        command(prog_name="optimus", default_map=_defaults(command))
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # whoever read has gone: no failure of ours
+            hang_up()
+            sys.exit(0)
+        raise
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        _say(f"this is a fault of optimus, not yours: {text}\n{DEBUG}=1 shows where; please report it")
+        sys.exit(FAULT)
+
+
+def _defaults(command: object) -> dict[str, object]:
+    """From the file; ends with all that is wrong in it and in variables."""
+    known = list(settings.settings_of(command))
+    words = sys.argv[1 : sys.argv.index("--")] if "--" in sys.argv else sys.argv[1:]
+    excused = COMPLETING in os.environ or not words or any(word in ANYWAY for word in words)
+    try:
+        found = settings.defaults(settings.read_file(known))
+        wrong = settings.wrong_variables(known)
+    except settings.SettingsError as error:
+        found, wrong = {}, str(error).splitlines()
+    if wrong and not excused:
+        _say("\n       ".join(wrong))
+        sys.exit(WRONG_USAGE)
+    return found
+
+
+def _say(text: str) -> None:
+    console(stderr=True).print(f"Error: {text}", style="red", markup=False)
