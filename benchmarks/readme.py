@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.decide import ROWS
 from benchmarks.measuring import RESULTS
+from optimus.measuring.decide import ROWS
 
 README = Path(__file__).parents[1] / "README.md"
 START, END = "<!-- bench:start -->\n", "<!-- bench:end -->"

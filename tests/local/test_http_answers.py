@@ -169,10 +169,14 @@ REAL = [
     ("POST", f"{openapi.JOB}/scale", "", b'{"replicas": 1}'),
     ("GET", f"{openapi.JOB}/events", "", b""),
     ("GET", f"{openapi.JOB}/document", "", b""),
-    ("GET", f"{openapi.JOB}/logs", "?tail=1&replica=worker-0", b""),
+    ("GET", f"{openapi.JOB}/logs", "?tail=1&replica=worker-0&attempt=1", b""),
     ("POST", f"{openapi.JOB}/suspend", "", b""),
     ("POST", f"{openapi.JOB}/resume", "", b""),
     ("DELETE", openapi.JOB, "", b""),
+    ("POST", "/v1/submit", "", b"kind: NodePool\nmetadata: {name: shown}\nspec: {selector: {rack: none}}\n"),
+    ("DELETE", "/v1/pools/{name}", "", b""),
+    ("POST", "/v1/submit", "", b"kind: Queue\nmetadata: {name: shown}\n"),
+    ("DELETE", "/v1/queues/{name}", "", b""),
 ]
 
 

@@ -88,7 +88,7 @@ def _show(printer: Printer, told: Settings, *, everything: bool) -> None:
             Text(one.command, style="bold"),
             one.option,
             "–"
-            if one.value in (None, "")
+            if one.value in (None, "", "[]")
             else str(one.value).lower()
             if isinstance(one.value, bool)
             else str(one.value),

@@ -100,7 +100,7 @@ def get(
         elif kind == "jobs" and names and output is Format.YAML:
             _show_documents(target, rows)
         else:
-            _show(kind, rows, output, quiet=bool(missing) or bool(space or any(filters.values())))
+            _show(kind, rows, output, narrowed=bool(space or any(filters.values())), missing=bool(missing))
     for text in missing:
         complain(text)
     if missing:
@@ -139,12 +139,12 @@ def _is_wanted(row: View, space: str, filters: dict[str, str]) -> bool:
     return all(row[name] == value for name, value in wanted.items() if value)
 
 
-def _show(kind: str, rows: list[View], output: Format, *, quiet: bool) -> None:
+def _show(kind: str, rows: list[View], output: Format, *, narrowed: bool, missing: bool) -> None:
     if output in (Format.JSON, Format.YAML):
         dump(rows, output)
-    elif rows or not quiet:
+    elif rows or not (narrowed or missing):
         job_tables.TABLES[kind](Printer(), rows, wide=output is Format.WIDE)
-    else:
+    elif not missing:
         console(stderr=True).print(f"No such {kind}.", style="dim")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from optimus.cli.showing import Printer
-from optimus.model.units import format_duration_ms, format_moment_ms, format_time_ms
+from optimus.model.units import format_duration_ms, format_moment_ms
 
 STYLES = {
     "Running": "green",
@@ -119,15 +119,14 @@ def described(printer: Printer, view: dict[str, Any], events: list[dict[str, Any
         ("queue", f"{view['queue']}, {view['jobClass']}, priority {view['priority']}"),
         ("replicas", f"{_counts(view)}, {gpus(view['gpuMilli'])} GPUs"),
         ("command", " ".join(view["command"])),
-        ("submitted", format_time_ms(view["submittedMs"])),
+        ("submitted", format_moment_ms(view["submittedMs"], now_ms)),
         *([("started", format_moment_ms(view["startedMs"], now_ms))] if view["startedMs"] else []),
         *([("ended", format_moment_ms(view["endedMs"], now_ms))] if view["endedMs"] else []),
         *([("ran", format_duration_ms(_ran_ms(view, now_ms)))] if view["startedMs"] else []),
         ("attempt", f"{view['attempt']} ({view['failures']} failures, {view['preemptions']} preemptions)"),
     ]
     if view["progress"]:
-        told = ", ".join(f"{key} {value}" for key, value in view["progress"].items() if not isinstance(value, dict))
-        facts.append(("progress", told))
+        facts.append(("progress", _progress(view["progress"], now_ms)))
     printer.columns([(Text(key, style="dim"), value) for key, value in facts], indent=2)
     if view["replicas"]:
         printer.line()
@@ -175,8 +174,23 @@ def _for(ms: int) -> str:
 
 
 def _ran_ms(row: dict[str, Any], now_ms: int) -> int:
+    if row["counts"]:  # of an array, from the first start to the last end
+        return int((row["endedMs"] or now_ms) - row["startedMs"])
     running = now_ms - row["sinceMs"] if row["sinceMs"] is not None else 0
     return int(row["ranMs"]) + max(running, 0)
+
+
+def _progress(told: dict[str, Any], now_ms: int) -> str:
+    """What a job says of itself: all that people ask about; the rest is in -o json."""
+    total, fraction, saved = told.get("total"), told.get("fraction"), told.get("last_checkpoint_ms")
+    parts = [
+        f"step {told['step']}" + (f" of {total}" if total else "") if told.get("step") is not None else "",
+        f"{fraction:.0%}" if isinstance(fraction, int | float) else "",
+        f"{told['steps_per_second']:.3g} steps/s" if isinstance(told.get("steps_per_second"), int | float) else "",
+        f"saved {_for(now_ms - saved)} ago" if isinstance(saved, int) else "",
+        f"problem: {told['problem']}" if told.get("problem") else "",
+    ]
+    return ", ".join(filter(None, parts)) or "nothing yet"
 
 
 def _where(row: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ import typer
 
 from optimus import __version__
 from optimus.cli import (
+    bench,
     completing,
     config,
     describing,
@@ -41,6 +42,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(scenario.app, name="scenario")
+app.add_typer(bench.app, name="bench")
 app.command(name="forecast", epilog=example("optimus forecast journal --samples 100", "optimus forecast world.yaml"))(
     forecast.forecast
 )

@@ -80,9 +80,12 @@ def dump(record: Any, form: Format) -> None:
     typer.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=120), nl=False)
 
 
-def tracked(items: Iterable[Item], total: int, what: str, name: Callable[[Item], str]) -> Iterator[Item]:
-    """The items one by one; on a terminal a progress bar appears if it takes longer than a second."""
-    if total < 2 or not (errors := console(stderr=True)).is_terminal:
+def tracked(
+    items: Iterable[Item], total: int, what: str, name: Callable[[Item], str], *, at_once: bool = False
+) -> Iterator[Item]:
+    """The items one by one; on a terminal a progress bar appears if it takes longer than a second. `at_once`: each of
+    them takes longer."""
+    if (total < 2 and not at_once) or not (errors := console(stderr=True)).is_terminal:
         yield from items
         return
     from rich.progress import Progress
@@ -92,7 +95,7 @@ def tracked(items: Iterable[Item], total: int, what: str, name: Callable[[Item],
     begun, shown = time.monotonic(), False
     try:
         for item in items:
-            if not shown and time.monotonic() - begun > PATIENCE_SECONDS:
+            if not shown and (at_once or time.monotonic() - begun > PATIENCE_SECONDS):
                 progress.start()
                 shown = True
             progress.update(task, description=name(item))

@@ -38,7 +38,7 @@ def queue(printer: Printer, told: dict[str, Any]) -> None:
     view = told["queue"]
     printer.line(view["name"], "bold")
     children = ", ".join(row["name"] for row in told["queues"] if row["parent"] == view["name"])
-    facts = [("state", view["state"]), ("below", view["parent"] or NONE), ("has below", children or NONE)]
+    facts = [("state", view["state"]), ("parent", view["parent"] or NONE), ("children", children or NONE)]
     facts += [("jobs", f"{view['running']} running, {view['waiting']} waiting, of its own")]
     _facts(printer, facts)
     if view["gpu"]:
