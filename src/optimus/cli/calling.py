@@ -12,7 +12,7 @@ import sys
 
 import typer
 
-from optimus.cli import settings
+from optimus.cli import settings, wrong_usage
 from optimus.cli.main import app
 from optimus.cli.showing import console, hang_up
 
@@ -30,18 +30,32 @@ def call() -> None:
             stream.reconfigure(errors="replace")  # a terminal that cannot show × gets a ?, not a traceback
     command = typer.main.get_command(app)
     try:
-        command(prog_name="optimus", default_map=_defaults(command))
+        code = command(prog_name="optimus", default_map=_defaults(command), standalone_mode=False)
+    except Exception as error:  # noqa: BLE001 - this is the last place where it can be said in words
+        sys.exit(_excused(error))
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # whoever read has gone: no failure of ours
             hang_up()
             sys.exit(0)
         raise
-    except Exception as error:
-        if os.environ.get(DEBUG):
-            raise
-        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        _say(f"this is a fault of optimus, not yours: {text}\n{DEBUG}=1 shows where; please report it")
-        sys.exit(FAULT)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _excused(error: Exception) -> int:
+    """The exit code, after it has been said what is wrong."""
+    if isinstance(error, typer.Abort):
+        _say("stopped")
+        return FAULT
+    if hasattr(error, "format_message"):  # the parser's: its class has had several homes
+        text = wrong_usage.told(error)
+        no_words = "Commands:" in text  # only the name of a group: its help is the answer
+        typer.echo(error.format_message() if no_words else text, err=True)
+        return int(getattr(error, "exit_code", WRONG_USAGE))
+    if os.environ.get(DEBUG):
+        raise error
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    _say(f"this is a fault of optimus, not yours: {text}\n{DEBUG}=1 shows where; please report it")
+    return FAULT
 
 
 def _defaults(command: object) -> dict[str, object]:

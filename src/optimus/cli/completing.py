@@ -50,7 +50,7 @@ complete -c optimus -f -n "__optimus_words is-args" -a "(__optimus_words get-arg
 }
 
 
-def completion(shell: Annotated[Shell, typer.Argument(help="For this shell.")]) -> None:
+def completion(shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="For this shell.")]) -> None:
     """Print the lines that make a shell complete commands, options, and names of jobs and queues.
 
     bash: source <(optimus completion bash), in ~/.bashrc. zsh: the same with zsh, after compinit. fish:

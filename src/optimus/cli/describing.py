@@ -8,7 +8,7 @@ import typer
 
 from optimus.cli import completing, job_tables, thing_tables
 from optimus.cli.showing import Format, FormatOption, Printer, dump
-from optimus.cli.target import DEFAULT_NAMESPACE, Address, Namespace, job_name, reached, refuse
+from optimus.cli.target import DEFAULT_NAMESPACE, JOB_KINDS, Address, Namespace, job_name, reached, refuse
 from optimus.client.targets import Target
 
 What = Annotated[
@@ -50,13 +50,17 @@ def kind_and_name(words: list[str]) -> tuple[str, list[str]]:
     kinds = {**completing.ONE_OF_KIND, **{kind: kind for kind in completing.KINDS}}
     if head in kinds and kinds[head] != "jobs":
         return kinds[head], ([tail] if slash else []) + words[1:]
+    if len(words) == 2 and words[0] not in JOB_KINDS:
+        raise typer.BadParameter(
+            f"{words[0]} is no kind: write job, queue, pool or node, and its NAME", param_hint="WHAT"
+        )
     return "jobs", words
 
 
 def _thing(target: Target, kind: str, names: list[str]) -> dict[str, Any]:
     """It, and what is shown beside it."""
     if len(names) != 1:
-        raise typer.BadParameter(f"name one {kind[:-1]}", param_hint="NAME")
+        raise typer.BadParameter(f"which {kind[:-1]}? Write one NAME", param_hint="NAME")
     rows = target.listed(kind)
     found = next((row for row in rows if row["name"] == names[0]), None)
     if found is None:

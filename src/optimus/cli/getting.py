@@ -73,7 +73,11 @@ def get(
     if kind not in completing.KINDS:
         raise typer.BadParameter(f"{what} cannot be listed; jobs, queues, pools and nodes can", param_hint="WHAT")
     space = "" if all_namespaces else namespace
-    filters = {"queue": queue, "phase": phase.capitalize(), "jobClass": workload_class.lower()}
+    filters = {
+        "queue": queue,
+        "phase": _one_of(phase.capitalize(), completing.phases(""), "--phase"),
+        "jobClass": _one_of(workload_class.lower(), completing.classes(""), "--class"),
+    }
     if kind != "jobs" and (watch or any(filters.values())):
         raise typer.BadParameter(f"--queue, --phase, --class and --watch are for jobs, not for {kind}")
     missing: list[str] = []
@@ -105,6 +109,12 @@ def get(
         complain(text)
     if missing:
         raise typer.Exit(1)
+
+
+def _one_of(value: str, known: list[str], option: str) -> str:
+    if value and value not in known:
+        raise typer.BadParameter(f"there is no {value}; known are {', '.join(known)}", param_hint=option)
+    return value
 
 
 def _named_jobs(target: Target, jobs: list[str]) -> tuple[list[View], list[str]]:

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import typer
 
+from optimus.cli import wrong_usage
+
 VARIABLE = "OPTIMUS_CONFIG"
 SHARED = ("target", "namespace", "output")
 """May stand at the top of the file, for every command that has them."""
@@ -95,7 +97,7 @@ def _key(option: Any) -> str:
 def read_file(settings: list[Setting]) -> list[Entry]:
     """Raises `SettingsError` with all that is wrong in it."""
     path = file_path()
-    if path is None or (not path.exists() and VARIABLE not in os.environ):
+    if path is None or (not path.exists() and not os.environ.get(VARIABLE)):
         return []
     try:
         text = path.read_text(encoding="utf-8")
@@ -109,7 +111,7 @@ def read_file(settings: list[Setting]) -> list[Entry]:
     _read_table(found, (), settings, _Places(path, text), entries, wrong)
     wrong += [f"{one.place}: {_shown(one)}: {why}" for one in entries if (why := _wrong(one))]
     if wrong:
-        raise SettingsError("\n".join(dict.fromkeys(wrong)))
+        raise SettingsError("\n".join(sorted(dict.fromkeys(wrong), key=_line)))
     return sorted(entries, key=lambda entry: not entry.shared)  # what is said of one command comes later and wins
 
 
@@ -141,6 +143,11 @@ def _read_table(
 
 def _shown(entry: Entry) -> str:
     return ".".join((*(() if entry.shared else entry.setting.words), entry.setting.key))
+
+
+def _line(complaint: str) -> int:
+    found = re.search(r":(\d+): ", complaint)
+    return int(found[1]) if found else 0
 
 
 def _unknown(key: str, known: set[str]) -> str:
@@ -186,14 +193,14 @@ def defaults(entries: list[Entry]) -> dict[str, Any]:
 
 
 def wrong_variables(settings: list[Setting]) -> list[str]:
-    found = []
+    found: dict[str, str] = {}
+    """By variable; one that several commands share means the same in all of them."""
     for setting in settings:
         for variable in setting.variables:
             value = os.environ.get(variable)
-            if value and (why := _refusal(setting, value.split() if setting.option.multiple else [value])):
-                found.append(f"{variable}: {why}")
-                break
-    return list(dict.fromkeys(found))
+            if value and variable not in found:
+                found[variable] = _refusal(setting, value.split() if setting.option.multiple else [value])
+    return [f"{variable}: {why}" for variable, why in found.items() if why]
 
 
 def _wrong(entry: Entry) -> str:
@@ -218,5 +225,5 @@ def _refusal(setting: Setting, values: list[str]) -> str:
         setting.command.make_context(" ".join(setting.words), typed).close()
     except typer.BadParameter as error:
         if error.param is setting.option:
-            return str(error.message)
+            return wrong_usage.plain(str(error.message))
     return ""  # what else is missing on such a line is no matter here

@@ -13,7 +13,7 @@ import typer
 
 from optimus.cli import completing, following
 from optimus.cli.showing import console
-from optimus.cli.target import DEFAULT_NAMESPACE, Address, Namespace, complain, reached
+from optimus.cli.target import DEFAULT_NAMESPACE, Address, Namespace, complain, reached, refuse
 from optimus.client import ApiError
 from optimus.client.documents import job_document, to_text
 
@@ -45,6 +45,24 @@ Retries = Annotated[int, typer.Option(min=0, metavar="N", help="How often it sta
 Checkpoint = Annotated[
     str, typer.Option(metavar="SECONDS", help="It saves its work when asked (SIGTERM), and needs at most so long.")
 ]
+SOURCE = "optimus run"
+FIELDS = {
+    "metadata.namespace": "--namespace",
+    "metadata.name": "--name",
+    "spec.gpu": "--gpus",
+    "spec.replicas": "--replicas",
+    "spec.class": "--class",
+    "spec.arraySize": "--array",
+    "spec.cpu": "--cpu",
+    "spec.memory": "--memory",
+    "spec.priority": "--priority",
+    "spec.env": "--env",
+    "spec.restart.backoffLimit": "--retries",
+    "spec.checkpoint.graceSeconds": "--checkpoint",
+    "spec.queue": "--queue",
+    "spec.command": "COMMAND",
+}
+"""Of the document, and what somebody has typed."""
 
 
 def submit(files: Files, address: Address = "") -> None:
@@ -56,7 +74,8 @@ def submit(files: Files, address: Address = "") -> None:
                 told = target.submit(_read(file), source=file, where=str(Path.cwd()))
             except ApiError as error:
                 refused = True
-                complain(str(error))
+                text = str(error)
+                complain(text if text.startswith(file) else f"{file}: {text}")
                 continue
             for warning in told["warnings"]:
                 console(stderr=True).print(f"Warning: {warning}", style="yellow", markup=False)
@@ -108,13 +127,25 @@ def run(
         },
     )
     with reached(address) as target:
-        target.submit(to_text(document), source="optimus run", where=str(Path.cwd()))
+        try:
+            target.submit(to_text(document), source=SOURCE, where=str(Path.cwd()))
+        except ApiError as error:
+            refuse(_as_typed(str(error)))
         job = f"{namespace}/{document['metadata']['name']}"
         if detach:
             typer.echo(f"job {job} submitted")
             return
         phase = following.to_the_end(target, job)
     raise typer.Exit(0 if phase == "Succeeded" else 1)
+
+
+def _as_typed(text: str) -> str:
+    """Nobody has seen the document: what is wrong in it is wrong with an option."""
+    text = re.sub(rf"(?m)^{SOURCE}:\d+:\d+: job \S+?(?: \S+)*?: (?=spec|metadata)", "", text)
+    text = re.sub(rf"(?m)^{SOURCE}: ", "", text)
+    for field, option in FIELDS.items():
+        text = re.sub(rf"(?m)^{re.escape(field)}(?=[:.\[])", option, text)
+    return text
 
 
 def _read(file: str) -> str:

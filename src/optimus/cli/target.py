@@ -65,7 +65,9 @@ def job_name(words: list[str], namespace: str) -> str:
     """`train`, `job train`, `job/train` and `team/train` as namespace/name."""
     names = job_names(words, namespace)
     if len(names) > 1:
-        raise typer.BadParameter(f"{len(words)} words, but one job: write NAME, or NAMESPACE/NAME", param_hint="NAME")
+        raise typer.BadParameter(
+            f"{' '.join(words)!r} is not one job: write [job] NAME, or NAMESPACE/NAME", param_hint="NAME"
+        )
     return names[0]
 
 

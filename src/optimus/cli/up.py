@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optimus.cli.showing import console
-from optimus.client.connection import DEFAULT_PORT, store_folder
+from optimus.cli.target import refuse
+from optimus.client.connection import DEFAULT_PORT, JobError, store_folder
 from optimus.drivers.sim.threads import one_thread_each
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def up(
     the port, the store or the cluster file cannot be used.
     """
     one_thread_each()
+    from optimus.cli.presents import demand_policy
     from optimus.drivers.local.up import UpError, machine_or_virtual, run
 
     told = console(stderr=True)
@@ -60,7 +62,8 @@ def up(
         )
     if demo and (cluster is not None or nodes or gpus):
         raise typer.BadParameter("the demo has a cluster of its own", param_hint="--demo")
-    folder = (store or store_folder()).absolute()
+    demand_policy(policy)
+    folder = _folder(store)
     found = _demo() if demo else _from_file(cluster) if cluster is not None else machine_or_virtual(nodes, gpus)
 
     def ready(address: str, token: str, limits: str) -> None:
@@ -79,6 +82,13 @@ def up(
         raise typer.Exit(1) from None
     if left:
         told.print(f"{left} replicas go on running; `optimus up` on the same store takes them over again.")
+
+
+def _folder(store: Path | None) -> Path:
+    try:
+        return (store or store_folder()).absolute()
+    except JobError as error:  # nobody has a home folder here
+        refuse(str(error))
 
 
 def _demo() -> Cluster:

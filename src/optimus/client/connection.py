@@ -157,15 +157,19 @@ class Connection:
             target = quote(path) + (f"?{wanted}" if wanted else "")
         except UnicodeError:
             raise JobError(f"{path.removeprefix('/v1/')!r} is no text (UTF-8)") from None
-        connection = kind(host, port, timeout=timeout)
+        try:
+            connection = kind(host, port, timeout=timeout)
+        except HTTPException:
+            raise Unreachable(f"{self.address!r} is no address: write http://HOST:PORT") from None
         with closing(connection):
             try:
                 connection.request(method, target, body or None, headers)
                 wire = connection.sock
                 response = connection.getresponse()
             except (OSError, HTTPException, ValueError) as error:
+                why = error.strerror if isinstance(error, OSError) and error.strerror else error
                 raise Unreachable(
-                    f"nobody answers at {self.address} ({error}): start it with `optimus up`, "
+                    f"nobody answers at {self.address} ({why}): start it with `optimus up`, "
                     "or name another target (--target, OPTIMUS_TARGET)"
                 ) from error
             with closing(response):

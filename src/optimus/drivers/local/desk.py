@@ -75,9 +75,7 @@ class Desk:
                 "invalid", f"{source}: there is nothing in it; write kind: UnifiedJob, Queue or NodePool"
             )
         known = {*self._body.queues, *(queue.name for queue in loaded.queues)}
-        for job in jobs:
-            self._demand_free(job, replace=replace)
-            self._demand_queue(job, known)
+        self._demand_room(jobs, known, source, replace=replace)
         now_ms = _now_ms()
         for pool in loaded.pools:
             self._body.put_pool(pool)
@@ -208,19 +206,27 @@ class Desk:
         self._body.change(structs.replace(one, job=structs.replace(one.job, workload=workload)))
         return f"{job}: {'suspended' if suspended else 'resumed'} ({phase} before)"
 
-    def _demand_free(self, job: Job, *, replace: bool) -> None:
+    def _demand_room(self, jobs: list[Job], known: set[str], source: str, *, replace: bool) -> None:
+        """All that stands in the way is told at once."""
+        nowhere = [
+            f"{job.id}: there is no queue {job.workload.queue}; known are {_listed(known)}"
+            for job in jobs
+            if job.workload.queue not in known
+        ]
+        taken = [text for job in jobs if (text := self._in_the_way(job, replace=replace))]
+        if nowhere or taken:
+            texts = "\n".join(f"{source}: {text}" for text in (*nowhere, *taken))
+            raise RefusedError("invalid" if nowhere else "conflict", texts)
+
+    def _in_the_way(self, job: Job, *, replace: bool) -> str:
         if job.id not in self._body.jobs:
-            return
+            return ""
         view = views.job_view(self._body, job.id)
         if not view.final:
-            raise RefusedError("conflict", f"{job.id} is there and {view.phase}: cancel it, or choose another name")
+            return f"{job.id} is there and {view.phase}: cancel it, or choose another name"
         if not replace and view.replicas:
-            raise RefusedError("conflict", f"{job.id} is over, but its last replicas are still leaving: try again soon")
-
-    def _demand_queue(self, job: Job, known: set[str]) -> None:
-        if job.workload.queue not in known:
-            told = ", ".join(sorted(known)) or "none"
-            raise RefusedError("invalid", f"{job.id}: there is no queue {job.workload.queue}; known are {told}")
+            return f"{job.id} is over, but its last replicas are still leaving: try again soon"
+        return ""
 
 
 def _counted(job: Job) -> Job:

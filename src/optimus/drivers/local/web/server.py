@@ -130,7 +130,8 @@ def _guard(token: str) -> Any:
         if token:
             given = request.headers.get("Authorization", "").removeprefix("Bearer ")
             if not hmac.compare_digest(given.encode(errors="surrogateescape"), token.encode()):
-                return refused("forbidden", "a token is needed: set OPTIMUS_TOKEN", 401)
+                wrong = "this is not its token" if given else "a token is needed"
+                return refused("forbidden", f"{wrong}: set OPTIMUS_TOKEN to what the file token in its store says", 401)
         elif (stranger := _stranger(request)) is not None:
             return refused("forbidden", f"this API serves this machine only, not {stranger}", 403)
         return await handler(request)
