@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.terminal import ROOT, environment
 from tests.cli.wrong_calls import PREPARED
 from tests.local.machines import Up
@@ -29,12 +31,14 @@ def failures(folder: Path, seed: int, count: int, **extra: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_where_nobody_listens(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     store = str(tmp_path / "file")  # so that no call of `up` comes far
     assert failures(tmp_path, 1, 120, OPTIMUS_TARGET="http://127.0.0.1:1", OPTIMUS_STORE=store) == []
 
 
+@pytest.mark.slow
 def test_of_a_real_scheduler(tmp_path: Path) -> None:
     up = Up(tmp_path / "store")
     try:

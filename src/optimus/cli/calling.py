@@ -14,7 +14,7 @@ import typer
 
 from optimus.cli import settings, wrong_usage
 from optimus.cli.main import app
-from optimus.cli.showing import console, hang_up
+from optimus.cli.showing import hang_up, say
 
 FAULT = 1
 WRONG_USAGE = 2
@@ -47,9 +47,10 @@ def _excused(error: Exception) -> int:
         _say("stopped")
         return FAULT
     if hasattr(error, "format_message"):  # the parser's: its class has had several homes
-        text = wrong_usage.told(error)
-        no_words = "Commands:" in text  # only the name of a group: its help is the answer
-        typer.echo(error.format_message() if no_words else text, err=True)
+        usage, text = wrong_usage.told(error)
+        typer.echo(usage, err=True, nl=False)
+        if text:
+            _say(text)
         return int(getattr(error, "exit_code", WRONG_USAGE))
     if os.environ.get(DEBUG):
         raise error
@@ -75,4 +76,4 @@ def _defaults(command: object) -> dict[str, object]:
 
 
 def _say(text: str) -> None:
-    console(stderr=True).print(f"Error: {text}", style="red", markup=False)
+    say(f"Error: {text}", "red")

@@ -9,7 +9,7 @@ from typing import NoReturn
 import typer
 from rich.text import Text
 
-from optimus.cli.showing import console, hang_up
+from optimus.cli.showing import console, hang_up, say
 from optimus.client import JobError
 from optimus.client.targets import Target, View
 
@@ -19,8 +19,7 @@ INTERRUPTED = 130
 
 def to_the_end(target: Target, job: str) -> str:
     """Show output and changes of phase until it is over. Ctrl-C cancels. Returns the last phase."""
-    told = console(stderr=True)
-    told.print(f"job {job} submitted", style="dim", markup=False)
+    say(f"job {job} submitted", "dim")
     watching = threading.Thread(target=_phases, args=(target, job), daemon=True)
     watching.start()
     try:
@@ -31,10 +30,10 @@ def to_the_end(target: Target, job: str) -> str:
         _cancel(target, job)
     except BrokenPipeError:
         hang_up()
-        told.print(f"nobody reads its output any more; job {job} goes on", style="yellow", markup=False)
+        say(f"nobody reads its output any more; job {job} goes on", "yellow")
         raise typer.Exit(1) from None
     phase = str(view["phase"])
-    told.print(f"job {job} {_phase(view)}", style="green" if phase == "Succeeded" else "red", markup=False)
+    say(f"job {job} {_phase(view)}", "green" if phase == "Succeeded" else "red")
     return phase
 
 
@@ -50,13 +49,13 @@ def show(
 ) -> None:
     """Lines of all replicas, as they were written; each says whose it is where there are several. `tell`: where there
     is nothing to show, say why."""
-    out, told = console(), console(stderr=True)
+    out = console()
     view = target.job(job)
     several = view["maxReplicas"] > 1 or bool(view["counts"])
     colours: dict[str, str] = {}
     wrote = False
     if tell and follow and not view["final"] and not view["replicas"]:
-        told.print(f"job {job} {_phase(view)}", style="dim", markup=False)
+        say(f"job {job} {_phase(view)}", "dim")
     for line in target.output(job, follow=follow, tail=tail, replica=replica, attempt=attempt):
         wrote = True
         if several:
@@ -68,29 +67,28 @@ def show(
             sys.stdout.flush()
     sys.stdout.flush()
     if tell and not wrote and tail != 0:
-        told.print(f"job {job} has written nothing ({_phase(view)})", style="dim", markup=False)
+        say(f"job {job} has written nothing ({_phase(view)})", "dim")
 
 
 def _cancel(target: Target, job: str) -> NoReturn:
-    told = console(stderr=True)
     try:
         target.cancel(job)
-        told.print(f"\njob {job} cancelled", style="yellow", markup=False)
+        say(f"\njob {job} cancelled", "yellow")
     except JobError as error:
-        told.print(f"\njob {job} was not cancelled: {error}", style="red", markup=False)
+        say(f"\njob {job} was not cancelled: {error}", "red")
     raise typer.Exit(INTERRUPTED) from None
 
 
 def _phases(target: Target, job: str) -> None:
     """On the error stream, so that output can be piped on."""
-    told, last = console(stderr=True), ""
+    last = ""
     try:
         for view in target.watch(job):
             if view["final"]:
                 return
             if _phase(view) != last:
                 last = _phase(view)
-                told.print(f"job {job} {last}", style="dim", markup=False)
+                say(f"job {job} {last}", "dim")
     except JobError:  # whoever follows the output says so
         return
 

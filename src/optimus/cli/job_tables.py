@@ -122,7 +122,7 @@ def described(printer: Printer, view: dict[str, Any], events: list[dict[str, Any
         ("submitted", format_moment_ms(view["submittedMs"], now_ms)),
         *([("started", format_moment_ms(view["startedMs"], now_ms))] if view["startedMs"] else []),
         *([("ended", format_moment_ms(view["endedMs"], now_ms))] if view["endedMs"] else []),
-        *([("ran", format_duration_ms(_ran_ms(view, now_ms)))] if view["startedMs"] else []),
+        *([("ran", format_duration_ms(_ran_ms(view, now_ms) // 1000 * 1000))] if view["startedMs"] else []),
         ("attempt", f"{view['attempt']} ({view['failures']} failures, {view['preemptions']} preemptions)"),
     ]
     if view["progress"]:

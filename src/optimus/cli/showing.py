@@ -53,6 +53,13 @@ def console(*, stderr: bool = False) -> Console:
     return _Console(stderr=stderr, highlight=False, soft_wrap=True, emoji=False)
 
 
+def say(text: str, style: str = "") -> None:
+    """To people, beside what the command puts out: lines that are too long for the terminal break between words."""
+    printer = Printer(console(stderr=True))
+    for line in text.splitlines():
+        printer.paragraph(line, style)
+
+
 class _Console(Console):
     def on_broken_pipe(self) -> None:
         hang_up()
@@ -145,8 +152,8 @@ class Printer:
             for number, (cell, width) in enumerate(zip(row[:-1], widths, strict=True)):
                 pad, gap = Text(" " * (width - cell.cell_len)), Text(" " * GAP)
                 start = start + (pad + cell if number in right else cell + pad) + gap
-            if self.width is not None and self.width - offset < NARROWEST:
-                self._below(start, row[-1], indent)
+            if self.width is not None and self.width - offset < min(NARROWEST, last):
+                self._below(start, Text() if header and row is cells[0] else row[-1], indent)
                 continue
             end = Text(" " * (last - row[-1].cell_len)) + row[-1] if len(widths) in right else row[-1]
             first, *others = self._wrapped(end, offset) or [Text()]

@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from optimus.cli import completing
-from optimus.cli.showing import console, hang_up
+from optimus.cli.showing import hang_up, say
 from optimus.client import Connection, JobError
 from optimus.client.connection import find_address
 from optimus.client.targets import FORMS, Target, demand_known, target_of
@@ -109,7 +109,7 @@ def reached(address: str) -> Iterator[Target]:
 
 
 def complain(text: str) -> None:
-    console(stderr=True).print(f"Error: {text}", style="red", markup=False)
+    say(f"Error: {text}", "red")
 
 
 def refuse(text: str) -> NoReturn:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optimus.cli.showing import console
+from optimus.cli import completing
+from optimus.cli.showing import say
 from optimus.cli.target import refuse
 from optimus.client.connection import DEFAULT_PORT, JobError, store_folder
 from optimus.drivers.sim.threads import one_thread_each
@@ -29,7 +30,15 @@ StoreFolder = Annotated[
 Host = Annotated[str, typer.Option(metavar="ADDRESS", help="To listen on; beyond this machine a token is needed.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes any that is free.")]
 Demo = Annotated[bool, typer.Option("--demo", help="A cluster of 16 virtual GPUs, two teams, and jobs that compete.")]
-Under = Annotated[str, typer.Option("--policy", metavar="NAME|FILE.py:NAME", help="Decide under this policy.")]
+Under = Annotated[
+    str,
+    typer.Option(
+        "--policy",
+        metavar="NAME|FILE.py:NAME",
+        help="Decide under this policy.",
+        autocompletion=completing.policies,
+    ),
+]
 
 
 TRY = ("optimus run --gpus 1 -- python3 -c 'print(1)'", "optimus get jobs", "optimus get queues")
@@ -55,7 +64,6 @@ def up(
     from optimus.cli.presents import demand_policy
     from optimus.drivers.local.up import UpError, machine_or_virtual, run
 
-    told = console(stderr=True)
     if cluster is not None and (nodes or gpus):
         raise typer.BadParameter(
             "nodes come from the file or from --nodes and --gpus, not from both", param_hint="--cluster"
@@ -67,21 +75,21 @@ def up(
     found = _demo() if demo else _from_file(cluster) if cluster is not None else machine_or_virtual(nodes, gpus)
 
     def ready(address: str, token: str, limits: str) -> None:
-        told.print(f"optimus is up at {address}: {found.told}", style="bold")
-        told.print(f"store {folder}, policy {policy}", style="dim")
-        told.print(f"limits: {limits}", style="dim", markup=False)
+        say(f"optimus is up at {address}: {found.told}", "bold")
+        say(f"store {folder}, policy {policy}", "dim")
+        say(f"limits: {limits}", "dim")
         if token:
-            told.print(f"token for others than this machine: {folder / 'token'}")
+            say(f"token for others than this machine: {folder / 'token'}")
         for number, command in enumerate(TRY_DEMO if demo else TRY):
-            told.print(f"{'try:' if not number else '':5} {command}", markup=False)
+            say(f"{'try:' if not number else '':5} {command}")
 
     try:
         left = run(found, folder, host=host, port=port, policy=policy, ready=ready)
     except UpError as error:
-        told.print(f"Error: {error}", style="red", markup=False)
+        say(f"Error: {error}", "red")
         raise typer.Exit(1) from None
     if left:
-        told.print(f"{left} replicas go on running; `optimus up` on the same store takes them over again.")
+        say(f"{left} replicas go on running; `optimus up` on the same store takes them over again.")
 
 
 def _folder(store: Path | None) -> Path:
@@ -110,16 +118,13 @@ def _from_file(path: Path) -> Cluster:
     from optimus.drivers.local.up import DEFAULT_QUEUE, Cluster
 
     loaded = load_files(path)
-    told = console(stderr=True)
     for error in loaded.errors:
-        told.print(f"Error: {error}", style="red", markup=False)
+        say(f"Error: {error}", "red")
     if loaded.errors:
         raise typer.Exit(1)
     world = loaded.scenario
     if not world.nodes:
-        told.print(
-            f"Error: {path}: no nodes in it; write nodes: [{{name: a, count: 2, gpus: 8}}]", style="red", markup=False
-        )
+        say(f"Error: {path}: no nodes in it; write nodes: [{{name: a, count: 2, gpus: 8}}]", "red")
         raise typer.Exit(1)
     devices = sum(len(node.devices) for node in world.nodes)
     return Cluster(

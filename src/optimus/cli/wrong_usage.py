@@ -40,11 +40,15 @@ def plain(text: str) -> str:
     return text
 
 
-def told(error: Any) -> str:
-    """With how the command is used, where it has one."""
+def told(error: Any) -> tuple[str, str]:
+    """How the command is used, and what is wrong. Of a group without a command its help is the answer."""
+    message = str(error.format_message())
+    if message.startswith("Usage:"):
+        return message + "\n", ""
     context = getattr(error, "ctx", None)
-    usage = f"{context.get_usage()}\nTry '{context.command_path} -h' for help.\n\n" if context is not None else ""
-    return f"{usage}Error: {plain(error.format_message())}"
+    used = re.sub(r"\{(.*?)\}\.\.\.", r"\1", context.get_usage()) if context is not None else ""
+    usage = f"{used}\nTry '{context.command_path} -h' for help.\n\n" if context is not None else ""
+    return usage, plain(message)
 
 
 def _longest(names: str) -> str:
