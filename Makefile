@@ -13,10 +13,10 @@ CODE    = $(wildcard src tests benchmarks examples hack)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run story test check format bench soak lock setup clean
+.PHONY: help run story test check format bench first-job soak lock setup clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(READY)  ## a scheduler on this machine, with a demo cluster and jobs that compete; Ctrl-C ends it
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/optimus up --demo $(ARGS)
@@ -39,6 +39,9 @@ format: $(READY)  ## put every file into house format
 
 bench: $(READY)  ## measure speed and quality
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+first-job: $(READY)  ## how long from a fresh clone to the first job (clones the present commit into a temporary folder)
+	@$(BIN)/python -m benchmarks.first_job
 
 soak: $(READY)  ## random worlds against the invariants (MINUTES=10), every deliberate fault against the tests, 200 kills and 100 preemptions under load
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES) --jobs $(WORKERS) $(ARGS)
