@@ -2,8 +2,8 @@
 
     python -m benchmarks.first_job          clones this repository into a temporary folder, at its present commit
 
-There: `make run` in the background, and as soon as the scheduler answers, `optimus run -- python -c "print(1)"`. Packages
-come from wherever pip gets them; the figures are meant with a warm cache, so run it twice and keep the second.
+There: `make run` in the background, and as soon as the scheduler answers, `optimus run -- python -c "print(1)"`.
+Packages come from wherever pip gets them; the figures are meant with a warm cache: run it twice, keep the second.
 """
 
 from __future__ import annotations

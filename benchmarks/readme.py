@@ -36,8 +36,8 @@ def first_job(result: dict[str, Any]) -> str:
     where = f"{machine['cores']} cores of {machine['cpu']}, load {machine['load_when_started']} when it started"
     parts = f"{sum(setup):.0f} s until the scheduler answers, {job:.1f} s for the job"
     return (
-        f'From a fresh clone to the output of `optimus run -- python -c "print(1)"`: {result["total_seconds"]:.0f} s with a\n'
-        f"warm package cache ({parts}; {where}; `make first-job`).\n"
+        f"From a fresh clone to the output of `optimus run -- python -c 'print(1)'`: {result['total_seconds']:.0f} s\n"
+        f"with a warm package cache ({parts}; {where}; `make first-job`).\n"
     )
 
 
