@@ -61,7 +61,7 @@ clean:  ## remove the environment and everything that was generated
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment, in two steps: what the lock names, then the package itself (editable).
-# A step is done again only when the file it follows from has changed.
+# A step is done again only when the file it follows from has changed. What is never imported is never compiled.
 
 $(LOCKED): requirements.lock
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or name one: make PYTHON=/path/to/python3.11"; exit 1; }
@@ -71,7 +71,7 @@ $(LOCKED): requirements.lock
 	    { echo "$(PYTHON) cannot create environments. On Debian: apt install python3-venv"; exit 1; }
 	@echo "setting up $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
 	@touch $@
 
 $(READY): $(LOCKED) pyproject.toml
