@@ -34,7 +34,9 @@ def first_job(result: dict[str, Any]) -> str:
     machine, seconds = result["machine"], result["seconds"]
     *setup, job = seconds.values()
     where = f"{machine['cores']} cores of {machine['cpu']}, load {machine['load_when_started']} when it started"
-    parts = f"{sum(setup):.0f} s until the scheduler answers, {job:.1f} s for the job"
+    parts = (
+        f"{sum(setup):.0f} s until the scheduler answers, {job:.1f} s for the job; {result['cpu_seconds']:.0f} s of CPU"
+    )
     return (
         f"From a fresh clone to the output of `optimus run -- python -c 'print(1)'`: {result['total_seconds']:.0f} s\n"
         f"with a warm package cache ({parts}; {where}; `make first-job`).\n"
