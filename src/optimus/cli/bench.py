@@ -21,7 +21,7 @@ app = typer.Typer(
 )
 Only = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[ROW…]", help="Only these: empty, shapes, steady, reclaim, consolidate."),
+    typer.Argument(metavar="ROW…", help="Only these: empty, shapes, steady, reclaim, consolidate."),
 ]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import typer
 
@@ -28,7 +29,9 @@ def call() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that cannot show × gets a ?, not a traceback
-    command = typer.main.get_command(app)
+    command: Any = typer.main.get_command(app)
+    for option in command.params:  # typer's own way to completion: `optimus completion` says less and changes no file
+        option.hidden = option.name in ("install_completion", "show_completion")
     try:
         code = command(prog_name="optimus", default_map=_defaults(command), standalone_mode=False)
     except Exception as error:  # noqa: BLE001 - this is the last place where it can be said in words

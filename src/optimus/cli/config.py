@@ -14,7 +14,7 @@ from rich.text import Text
 from optimus.cli import settings
 from optimus.cli.showing import Format, FormatOption, Printer, console, dump
 
-Only = Annotated[str, typer.Argument(metavar="[COMMAND]", help="Of this command only, such as run or scenario.")]
+Only = Annotated[str, typer.Argument(metavar="COMMAND", help="Of this command only, such as run or scenario.")]
 JustPath = Annotated[bool, typer.Option("--path", help="Only say where the file is, or would be.")]
 NOBODY = "there is no home folder for a file: name one with OPTIMUS_CONFIG"
 

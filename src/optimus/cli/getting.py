@@ -18,7 +18,7 @@ What = Annotated[
     typer.Argument(metavar="jobs|queues|pools|nodes", help="What to list.", autocompletion=completing.kinds),
 ]
 Which = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME…]", help="Only these.", autocompletion=completing.names)
+    list[str] | None, typer.Argument(metavar="NAME…", help="Only these.", autocompletion=completing.names)
 ]
 Queue = Annotated[
     str, typer.Option("--queue", metavar="NAME", help="Jobs of this queue only.", autocompletion=completing.queues)

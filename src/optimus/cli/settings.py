@@ -79,9 +79,9 @@ def settings_of(command: Any, words: tuple[str, ...] = ()) -> Iterator[Setting]:
         own = "_".join(["OPTIMUS", *words, key]).upper().replace("-", "_")
         known = [option.envvar] if isinstance(option.envvar, str) else list(option.envvar or ())
         if own not in known:
-            option.show_envvar = option.show_envvar and bool(known)
             known = [own, *known]
             option.envvar = known
+        option.show_envvar = False  # every option has one: help would be full of them
         yield Setting(words, key, tuple(known), command, option)
 
 
