@@ -10,7 +10,7 @@ from rich.text import Text
 
 from optimus.cli.showing import Printer
 from optimus.client.progress import Progress, progress_of
-from optimus.model.units import format_duration_ms, format_moment_ms, format_time_ms
+from optimus.model.units import format_duration_ms, format_moment_ms
 
 STYLES = {
     "Running": "green",
@@ -26,15 +26,24 @@ STYLES = {
     "Admitted": "cyan",
 }
 Table = Callable[..., None]
+WATCHED = (20, 8, 13, 8, 4, 4, 4)
+"""Least widths where lines are added one by one."""
 
 
-def jobs(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
+def jobs(
+    printer: Printer,
+    rows: list[dict[str, Any]],
+    *,
+    wide: bool,
+    least: tuple[int, ...] = (),
+    header: bool = True,
+) -> None:
     if not rows:
         printer.line("No jobs. Submit one:  optimus run --gpus 1 -- python -c 'print(1)'", "dim")
         return
     now_ms = time.time_ns() // 1_000_000
-    header = ["job", "queue", "phase", "replicas", "GPUs", "age", "ran"]
-    header += ["class", "attempt", "done", "ends", "where"] if wide else []
+    names = ["job", "queue", "phase", "replicas", "GPUs", "age", "ran"]
+    names += ["class", "attempt", "done", "ends", "where"] if wide else []
     table = []
     for row in rows:
         cells: list[Text | str] = [
@@ -50,7 +59,7 @@ def jobs(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
             told = progress_of(row, now_ms)
             cells += [row["jobClass"], str(row["attempt"]), done(told) or "–", ends(told) or "–", _where(row)]
         table.append([*cells, (row["reason"] or {}).get("text", "")])
-    printer.columns(table, header=[*header, "why"], right=(4, 5, 6))
+    printer.columns(table, header=[*names, "why"] if header else (), least=least, right=(4, 5, 6))
 
 
 def queues(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
@@ -113,10 +122,10 @@ def described(printer: Printer, view: dict[str, Any], events: list[dict[str, Any
         ("queue", f"{view['queue']}, {view['jobClass']}, priority {view['priority']}"),
         ("replicas", f"{replicas(view)}, {gpus(view['gpuMilli'])} GPUs"),
         ("command", " ".join(view["command"])),
-        ("submitted", format_time_ms(view["submittedMs"])),
+        ("submitted", format_moment_ms(view["submittedMs"], now_ms)),
         *([("started", format_moment_ms(view["startedMs"], now_ms))] if view["startedMs"] else []),
         *([("ended", format_moment_ms(view["endedMs"], now_ms))] if view["endedMs"] else []),
-        *([("ran", format_duration_ms(_ran_ms(view, now_ms)))] if view["startedMs"] else []),
+        *([("ran", format_duration_ms(_ran_ms(view, now_ms) // 1000 * 1000))] if view["startedMs"] else []),
         ("attempt", f"{view['attempt']} ({view['failures']} failures, {view['preemptions']} preemptions)"),
     ]
     how_far = progress_of(view, now_ms)
@@ -128,8 +137,7 @@ def described(printer: Printer, view: dict[str, Any], events: list[dict[str, Any
     elif how_far.quiet_ms:
         facts.append(("ends", f"not known: {ends(how_far)}"))
     if view["progress"]:
-        told = ", ".join(f"{key} {value}" for key, value in view["progress"].items() if not isinstance(value, dict))
-        facts.append(("progress", told))
+        facts.append(("progress", _progress(view["progress"], now_ms)))
     printer.columns([(Text(key, style="dim"), value) for key, value in facts], indent=2)
     if view["replicas"]:
         printer.line()
@@ -196,8 +204,22 @@ def _minute(at_ms: int, now_ms: int) -> str:
 
 
 def _ran_ms(row: dict[str, Any], now_ms: int) -> int:
+    if row["counts"]:  # of an array, from the first start to the last end
+        return int((row["endedMs"] or now_ms) - row["startedMs"])
     running = now_ms - row["sinceMs"] if row["sinceMs"] is not None else 0
     return int(row["ranMs"]) + max(running, 0)
+
+
+def _progress(told: dict[str, Any], now_ms: int) -> str:
+    """What a job says of itself, beyond how far it is: all that people ask about; the rest is in -o json."""
+    total, saved = told.get("total"), told.get("last_checkpoint_ms")
+    parts = [
+        f"step {told['step']}" if told.get("step") is not None and not total else "",
+        f"{told['steps_per_second']:.3g} steps/s" if isinstance(told.get("steps_per_second"), int | float) else "",
+        f"saved {rough(now_ms - saved)} ago" if isinstance(saved, int) else "",
+        f"problem: {told['problem']}" if told.get("problem") else "",
+    ]
+    return ", ".join(filter(None, parts)) or "nothing yet"
 
 
 def _where(row: dict[str, Any]) -> str:

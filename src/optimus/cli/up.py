@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optimus.cli.showing import console
-from optimus.client.connection import DEFAULT_PORT, store_folder
+from optimus.cli import completing
+from optimus.cli.showing import say
+from optimus.cli.target import refuse
+from optimus.client.connection import DEFAULT_PORT, JobError, store_folder
 from optimus.drivers.sim.threads import one_thread_each
 
 if TYPE_CHECKING:
@@ -31,7 +33,15 @@ Demo = Annotated[bool, typer.Option("--demo", help="A cluster of 16 virtual GPUs
 JournalSize = Annotated[
     str, typer.Option("--journal", metavar="SIZE", help="So much of the journal is kept, for a week; 0: none.")
 ]
-Under = Annotated[str, typer.Option("--policy", metavar="NAME|FILE.py:NAME", help="Decide under this policy.")]
+Under = Annotated[
+    str,
+    typer.Option(
+        "--policy",
+        metavar="NAME|FILE.py:NAME",
+        help="Decide under this policy.",
+        autocompletion=completing.policies,
+    ),
+]
 
 
 TRY = ("optimus run --gpus 1 -- python3 -c 'print(1)'", "optimus get jobs", "optimus top")
@@ -60,9 +70,9 @@ def up(
     the port, the store or the cluster file cannot be used.
     """
     one_thread_each()
+    from optimus.cli.presents import demand_policy
     from optimus.drivers.local.up import UpError, machine_or_virtual, run
 
-    told = console(stderr=True)
     if cluster is not None and (nodes or gpus):
         raise typer.BadParameter(
             "nodes come from the file or from --nodes and --gpus, not from both", param_hint="--cluster"
@@ -70,25 +80,33 @@ def up(
     if demo and (cluster is not None or nodes or gpus):
         raise typer.BadParameter("the demo has a cluster of its own", param_hint="--demo")
     journal_mib = _size("--journal", journal)
-    folder = (store or store_folder()).absolute()
+    demand_policy(policy)
+    folder = _folder(store)
     found = _demo() if demo else _from_file(cluster) if cluster is not None else machine_or_virtual(nodes, gpus)
 
     def ready(address: str, token: str, limits: str) -> None:
-        told.print(f"optimus is up at {address}: {found.told}", style="bold")
-        told.print(f"store {folder}, policy {policy}", style="dim")
-        told.print(f"limits: {limits}", style="dim", markup=False)
+        say(f"optimus is up at {address}: {found.told}", "bold")
+        say(f"store {folder}, policy {policy}", "dim")
+        say(f"limits: {limits}", "dim")
         if token:
-            told.print(f"token for others than this machine: {folder / 'token'}")
+            say(f"token for others than this machine: {folder / 'token'}")
         for number, command in enumerate(TRY_DEMO if demo else TRY):
-            told.print(f"{'try:' if not number else '':5} {command}", markup=False)
+            say(f"{'try:' if not number else '':5} {command}")
 
     try:
         left = run(found, folder, host=host, port=port, policy=policy, ready=ready, journal_mib=journal_mib)
     except UpError as error:
-        told.print(f"Error: {error}", style="red", markup=False)
+        say(f"Error: {error}", "red")
         raise typer.Exit(1) from None
     if left:
-        told.print(f"{left} replicas go on running; `optimus up` on the same store takes them over again.")
+        say(f"{left} replicas go on running; `optimus up` on the same store takes them over again.")
+
+
+def _folder(store: Path | None) -> Path:
+    try:
+        return (store or store_folder()).absolute()
+    except JobError as error:  # nobody has a home folder here
+        refuse(str(error))
 
 
 def _size(option: str, text: str) -> int:
@@ -120,16 +138,13 @@ def _from_file(path: Path) -> Cluster:
     from optimus.drivers.local.up import DEFAULT_QUEUE, Cluster
 
     loaded = load_files(path)
-    told = console(stderr=True)
     for error in loaded.errors:
-        told.print(f"Error: {error}", style="red", markup=False)
+        say(f"Error: {error}", "red")
     if loaded.errors:
         raise typer.Exit(1)
     world = loaded.scenario
     if not world.nodes:
-        told.print(
-            f"Error: {path}: no nodes in it; write nodes: [{{name: a, count: 2, gpus: 8}}]", style="red", markup=False
-        )
+        say(f"Error: {path}: no nodes in it; write nodes: [{{name: a, count: 2, gpus: 8}}]", "red")
         raise typer.Exit(1)
     devices = sum(len(node.devices) for node in world.nodes)
     return Cluster(

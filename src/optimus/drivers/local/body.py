@@ -32,7 +32,9 @@ from optimus.model.nodes import Node
 from optimus.model.observations import (
     NodeSeen,
     Observation,
+    PoolGone,
     PoolSeen,
+    QueueGone,
     QueueSeen,
     RunRemembered,
     SavesInTime,
@@ -213,6 +215,18 @@ class Body:
         if new:
             with self.store.turn():
                 self.store.put_pool(pool)
+
+    def drop_queue(self, name: str) -> None:
+        with self.store.turn():
+            self.store.drop_thing("queue", name)
+        del self.queues[name]
+        self._facts.append(QueueGone(name))
+
+    def drop_pool(self, name: str) -> None:
+        with self.store.turn():
+            self.store.drop_thing("pool", name)
+        del self.pools[name]
+        self._facts.append(PoolGone(name))
 
     def saw_start(self, start: str, at_ms: int, unlimited: str = "") -> None:
         """`unlimited`: which of its limits nobody keeps, and why."""

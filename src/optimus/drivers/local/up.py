@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import secrets
@@ -193,6 +194,8 @@ def _listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listening.close()
         why = error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)
+        if isinstance(error, socket.gaierror) or (isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL):
+            raise UpError(f"{host} is no address of this machine ({why}): name another one (--host)") from error
         raise UpError(f"port {port} of {host} cannot be had ({why}): name another one (--port)") from error
     listening.setblocking(False)
     return listening
