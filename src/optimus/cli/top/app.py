@@ -10,7 +10,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.css.query import NoMatches
-from textual.events import Key, Resize
+from textual.events import Resize
 from textual.widgets import Footer, Input, Static
 
 from optimus.cli.job_tables import gpus
@@ -29,6 +29,13 @@ BETWEEN_S = 0.2
 LEAST_WITH_LEGEND = 5
 REMEMBERED_S = 8.0
 """For so long an answer is shown."""
+
+
+class Filter(Input):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "app.keep_filter", show=False, priority=True),
+        Binding("escape", "app.everything", show=False, priority=True),
+    ]
 
 
 class Top(App[None]):
@@ -77,7 +84,7 @@ class Top(App[None]):
             yield Lines("gpus")
             yield Rows("queues")
         yield Rows("jobs")
-        yield Input(placeholder="words of a name, queue, phase or class; Enter keeps it, Esc ends it", id="filter")
+        yield Filter(placeholder="words of a name, queue, phase or class; Enter keeps it, Esc ends it", id="filter")
         yield Static(id="word", markup=False)
         yield Footer(compact=True, show_command_palette=False)
 
@@ -95,6 +102,8 @@ class Top(App[None]):
 
     def _look(self) -> None:
         """What has come since the last look; and once a second the time goes on."""
+        if not self.screen_stack:  # it is going away
+            return
         now_s = time.monotonic()
         news = self._source.news()
         for event, told in news:
@@ -236,14 +245,10 @@ class Top(App[None]):
         self._words = event.value
         self._draw()
 
-    def on_input_submitted(self) -> None:
+    def action_keep_filter(self) -> None:
+        """At once, so that the next key is not taken for another letter of it."""
         self.query_one("#filter").display = False
-        self.query_one("#jobs").focus()
-
-    def on_key(self, event: Key) -> None:
-        if event.key == "escape" and isinstance(self.focused, Input):
-            event.stop()
-            self.action_everything()
+        self.screen.set_focus(self.query_one("#jobs"))
 
     # -- keys -----------------------------------------------------------------------------------------------------
 
@@ -287,14 +292,13 @@ class Top(App[None]):
     def action_filter(self) -> None:
         field = self.query_one("#filter")
         field.display = True
-        field.focus()
+        self.screen.set_focus(field)
 
     def action_everything(self) -> None:
         """No filter, all queues."""
         field = self.query_one("#filter", Input)
         field.value = self._words = self._only = ""
-        field.display = False
-        self.query_one("#jobs").focus()
+        self.action_keep_filter()
         self._draw()
 
     def action_order(self) -> None:
