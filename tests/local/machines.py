@@ -43,7 +43,7 @@ class Up:
         self.process = subprocess.Popen(
             command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
-        until(address.exists, "optimus up has an address")
+        until(lambda: address.exists() and address.read_text().strip(), "optimus up has an address")
         token = self.folder / "token"
         self.api = Connection(address.read_text().strip(), token.read_text() if token.exists() else "")
         until(self._is_there if where_it_was else self._answers, "optimus up answers")
