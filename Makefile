@@ -13,10 +13,10 @@ CODE    = $(wildcard src tests benchmarks examples hack)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run story test check format bench soak lock setup clean
+.PHONY: help run story test check format bench soak kube-build kube-up kube-down lock setup clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(READY)  ## a scheduler on this machine, with a demo cluster and jobs that compete; Ctrl-C ends it
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/optimus up --demo $(ARGS)
@@ -45,6 +45,15 @@ soak: $(READY)  ## random worlds against the invariants (MINUTES=10), every deli
 	@$(BIN)/python -m tests.mutations --jobs $(WORKERS)
 	@$(BIN)/python -m tests.local.killing
 	@$(BIN)/python -m tests.local.preempting
+
+kube-build: $(READY)  ## build etcd, Kubernetes and KWOK from their Go modules into a cache (once, about seven minutes)
+	@$(BIN)/python -m hack.controlplane build
+
+kube-up: $(READY)  ## a real Kubernetes control plane on this machine, with nodes that only seem to be there (ARGS=--no-kwok)
+	@$(BIN)/python -m hack.controlplane up $(ARGS)
+
+kube-down: $(READY)  ## stop it and remove its data
+	@$(BIN)/python -m hack.controlplane down
 
 lock: $(READY)  ## write requirements.lock anew from pyproject.toml (ARGS=--upgrade for newer versions)
 	@$(BIN)/pip-compile --quiet --extra dev --all-build-deps --allow-unsafe --generate-hashes --strip-extras \
