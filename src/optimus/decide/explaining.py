@@ -14,6 +14,7 @@ from optimus.decide.world import World
 from optimus.model.gangs import Part
 from optimus.model.pools import HOST_LEVEL, NVLINK_LEVEL
 from optimus.model.reasons import Code, Reason, counted, named, reason
+from optimus.model.rules import NEAR, PORT, Bond, NeighbourRule, is_counter
 from optimus.model.units import format_gpu, format_moment_ms, format_resource
 from optimus.state.arrays import Ints
 
@@ -64,6 +65,8 @@ def why_no_room(world: World, ask: Ask, pool: int, room: Room) -> Reason:
     for role in sorted(needed, key=lambda r: -ask.shape(pool, r).gpu_count):
         shape = ask.shape(pool, role)
         fits = room.fits(shape)
+        if shape.rules and int(room.fits_anybody(shape).sum()) >= len(needed[role]):
+            return reason(Code.NEIGHBOURS, pool=name, rule="; ".join(_told(rule.rule) for rule in shape.rules))
         if not fits.any():
             return _no_node(world, shape, room, name)
         if int(fits.sum()) < len(needed[role]):
@@ -91,7 +94,8 @@ def _no_node(world: World, shape: Shape, room: Room, pool: str) -> Reason:
             return reason(Code.INTERFERENCE, pool=pool, bound=format_gpu(shape.interference_limit_milli))
     asked = _described(world, shape)
     if not shape.gpu_count:
-        column, _ = max(shape.needs, key=lambda need: need[1], default=(0, 0))
+        lacking = [n for n in shape.needs if not (shape.allowed & (room.scalars[:, n[0]] >= n[1])).any()]
+        column, _ = max(lacking or shape.needs, key=lambda need: need[1], default=(0, 0))
         resource = world.snapshot.resources.names[column + 1]
         left = np.where(shape.allowed, np.maximum(room.scalars[:, column], 0), 0)
         best = f"{format_resource(resource, int(left.max(initial=0)))} {resource}{_on(left)}"
@@ -111,6 +115,17 @@ def _no_node(world: World, shape: Shape, room: Room, pool: str) -> Reason:
     parts = free.max(axis=1, initial=0)
     best = f"{format_gpu(int(parts.max(initial=0)))} of a GPU{_on(parts)}"
     return reason(Code.NO_ROOM, pool=pool, asked=asked, best=best)
+
+
+def _told(rule: NeighbourRule) -> str:
+    """`apart from app=web in each zone`."""
+    whom = rule.told or rule.counter.removeprefix(NEAR)
+    match rule.bond:
+        case Bond.NEAR:
+            return f"near {whom} in one {rule.level}"
+        case Bond.APART:
+            return f"apart from {whom} in each {rule.level}"
+    return f"at most {rule.max_skew} more of {whom} in one {rule.level} than in another"
 
 
 def _on(left: Ints) -> str:
@@ -191,7 +206,10 @@ def _described(world: World, shape: Shape) -> str:
             parts.append(counted(request.gpu_count, "GPU"))
     for column, amount in shape.needs:
         resource = world.snapshot.resources.names[column + 1]
-        parts.append(f"{format_resource(resource, amount)} {resource}")
+        if not is_counter(resource):
+            parts.append(f"{format_resource(resource, amount)} {resource}")
+        elif resource.startswith(PORT):
+            parts.append(f"port {resource.removeprefix(PORT)}")
     return ", ".join(parts) or "nothing"
 
 

@@ -47,6 +47,7 @@ class Code(StrEnum):
     DOMAIN_TOO_FULL = "DomainTooFull"
     NO_ROOM_FOR_ALL = "NoRoomForAll"
     INTERFERENCE = "Interference"
+    NEIGHBOURS = "Neighbours"
     RESERVED = "Reserved"
     FASTER_LATER = "FasterLater"
     RESERVED_FOR_OTHER = "ReservedForOther"
@@ -88,7 +89,7 @@ SENTENCES: dict[Code, str] = {
     Code.ABOVE_LIMIT: "asks for {asked} {resource}; queue {queue} may have {limit} in pool {pool}",
     Code.NO_SUCH_DEVICE: "no node of pool {pool} has {asked}",
     Code.NO_USABLE_NODE: "pool {pool} has no usable node",
-    Code.NO_MATCHING_NODE: "no usable node of pool {pool} matches the node selector and tolerations",
+    Code.NO_MATCHING_NODE: "no usable node of pool {pool} matches the node selector, affinity and tolerations",
     Code.NO_SUCH_LEVEL: "pool {pool} has no topology level {level}",
     Code.NEVER_FITS: "needs {asked}; pool {pool} can hold {possible} even when empty",
     Code.QUEUE_STOPPED: "queue {queue} is {state}",
@@ -102,6 +103,7 @@ SENTENCES: dict[Code, str] = {
     Code.DOMAIN_TOO_FULL: "needs {asked} inside one {level}; best is {domain} with room for {best}",
     Code.NO_ROOM_FOR_ALL: "pool {pool} has room for {possible} of {needed} replicas; {free} free",
     Code.INTERFERENCE: "no shared device of pool {pool} would stay below {bound} predicted activity",
+    Code.NEIGHBOURS: "there is room in pool {pool}, but not where its rule about others allows it: {rule}",
     Code.RESERVED: "a start at about {at} is reserved, behind {workloads}; until then {why}",
     Code.FASTER_LATER: "could start in pool {slower} now, but ends sooner in pool {pool}, where a start at about {at} "
     "is reserved, behind {workloads}",

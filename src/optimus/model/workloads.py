@@ -18,6 +18,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from optimus.model.nodes import WHOLE_DEVICE_MILLI, Toleration
+from optimus.model.rules import Where
 
 ANY_POOL = "any"
 
@@ -91,6 +92,8 @@ class Role(Struct, frozen=True, kw_only=True):
     """Allowed counts, ascending, from `min` to `max`; empty means any."""
     request: Request = Request()
     topology: Topology = Topology()
+    where: Where = Where()
+    """Beside the selector and the tolerations of the workload."""
 
 
 class Group(Struct, frozen=True, kw_only=True):

@@ -218,9 +218,11 @@ class Occupancy:
     def in_use(self) -> dict[Use, int]:
         """What is taken now, by the names of queue, pool and resource; each queue with everything below it."""
         state, used = self._state, self.used_now
+        shared = state.resources.shared()
         return {
             (state.tree.queues[q].name, state.pool_views[p].pool.name, state.resources.names[r]): int(used[q, p, r])
             for q, p, r in np.argwhere(used).tolist()
+            if r in shared
         }
 
     def _count(self, slot: int, sign: int, *ledgers: str) -> None:

@@ -220,6 +220,8 @@ class WorkloadTable:
             for chain in signature.chains:
                 for name, _ in chain.role.request.accelerators:
                     self.resources.column(name)
+                for rule in chain.role.where.neighbours:
+                    self.resources.column(rule.counter)
             self.columns.widen("amount", self.resources.count)
             if self._vacant_signatures:
                 index = self._vacant_signatures.pop()
