@@ -36,6 +36,7 @@ from optimus.model.observations import (
     RunRemembered,
     SavesInTime,
     SlotBinding,
+    SlotDone,
     SlotRunning,
     WorkloadSeen,
 )
@@ -129,6 +130,9 @@ class Body:
     def stand_again(self) -> None:
         """After the hands have said what became of the replicas: the brain learns who still has which place."""
         for life in self.lives.values():
+            for done in (place for place in life.places if place.slot in life.done):
+                self._facts.append(SlotRunning(life.workload, *done.slot, done.node, done.devices))
+                self._facts.append(SlotDone(life.workload, *done.slot))
             for replica in self.replicas.get(life.workload, {}).values():
                 place = life.place(replica.slot)
                 if life.over or place is None or not replica.live:
