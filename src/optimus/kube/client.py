@@ -150,9 +150,11 @@ class Client:
         """Lines as they come, several at a time. Ends when the server ends it; raises `NoAnswer` when it breaks off or
         nothing is heard for `quiet_s`."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=quiet_s)
-        async with self._answer("GET", path, {**query, "watch": "true"}, timeout, verb="watch") as response:
-            async with aclosing(_lines(response)) as lines:
-                yield lines
+        async with (
+            self._answer("GET", path, {**query, "watch": "true"}, timeout, verb="watch") as response,
+            aclosing(_lines(response)) as lines,
+        ):
+            yield lines
 
     # -- changing -------------------------------------------------------------------------------------------------
 
