@@ -95,6 +95,7 @@ class Client:
     async def close(self) -> None:
         if self._open is not None:
             await self._open.close()
+            await asyncio.sleep(0)  # sockets close in the next turn of the loop, and there may be none
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -256,8 +257,7 @@ class Client:
                 raise api_error(response.status, raw, response.headers.get("Retry-After", ""))
             yield response
         finally:
-            # A watch that is left early has more to come: its connection is closed, others are used again.
-            response.close() if verb == "watch" else response.release()
+            _hang_up(response) if verb == "watch" else response.release()
             self.counters.answered(verb, response.status, time.monotonic() - begun)
 
     async def _send(
@@ -351,6 +351,13 @@ def delete_options(uid: str = "", resource_version: str = "", grace_s: int | Non
     return options
 
 
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """A watch that is left has more to come, so its connection is of no more use; nor is a polite end of TLS."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
+    response.close()
+
+
 async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[list[bytes], None]:
     lines = Lines()
     try:
@@ -362,6 +369,8 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[list[bytes]
 
 
 def _words(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return error.os_error.strerror or str(error.os_error)
     return str(error) or ("the time was up" if isinstance(error, TimeoutError) else type(error).__name__)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
+import zlib
 
 import pytest
 
@@ -15,3 +17,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     wanted = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     asyncio.run(pyfuncitem.obj(**wanted))
     return True
+
+
+@pytest.fixture
+def namespace_name(request: pytest.FixtureRequest) -> str:
+    """Of this story alone; long sentences that begin alike are told apart by a number."""
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).removeprefix("test-")
+    return f"{name[:40].strip('-')}-{zlib.crc32(request.node.name.encode()):08x}"

@@ -14,7 +14,7 @@ from hack.controlplane import ControlPlane
 from optimus.kube import Client, load
 from optimus.kube.config import in_cluster
 from optimus.kube.credentials import Identity, TokenFile
-from optimus.kube.errors import ConfigError, NotSent, Unauthorized
+from optimus.kube.errors import ConfigError, Forbidden, NotSent, Unauthorized
 from optimus.kube.resources import NODES
 from tests.kube.client.world import Pod
 
@@ -236,8 +236,6 @@ async def test_a_wrong_token_is_told_as_such(plane: ControlPlane, tmp_path: Path
 
 
 async def test_on_behalf_of_somebody_without_rights_nothing_is_seen(plane: ControlPlane, tmp_path: Path) -> None:
-    from optimus.kube.errors import Forbidden
-
     with pytest.raises(Forbidden, match='User "nobody" cannot list'):
         await asked(real(plane, tmp_path, {"token": plane.token(), "as": "nobody"}))
 
