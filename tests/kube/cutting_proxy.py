@@ -18,8 +18,8 @@ class CuttingProxy:
         self._behind = (parts.hostname or "", parts.port or 443)
         self._open: set[asyncio.StreamWriter] = set()
         self._passing: set[asyncio.Task[None]] = set()
-        self._flows = asyncio.Event()
-        self._flows.set()
+        self._there, self._back = asyncio.Event(), asyncio.Event()
+        self.go_on()
         self.refuses = False
 
     async def __aenter__(self) -> Self:
@@ -44,10 +44,17 @@ class CuttingProxy:
         self._open.clear()
 
     def freeze(self) -> None:
-        self._flows.clear()
+        """Nothing passes in either direction, and nobody is told."""
+        self._there.clear()
+        self._back.clear()
+
+    def freeze_answers(self) -> None:
+        """What is asked arrives; what is answered does not."""
+        self._back.clear()
 
     def go_on(self) -> None:
-        self._flows.set()
+        self._there.set()
+        self._back.set()
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -62,12 +69,14 @@ class CuttingProxy:
             writer.transport.abort()
             return
         self._open |= {writer, there_writer}
-        await asyncio.gather(self._pump(reader, there_writer), self._pump(there_reader, writer))
+        await asyncio.gather(
+            self._pump(reader, there_writer, self._there), self._pump(there_reader, writer, self._back)
+        )
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, flows: asyncio.Event) -> None:
         try:
             while piece := await reader.read(1 << 16):
-                await self._flows.wait()
+                await flows.wait()
                 writer.write(piece)
                 await writer.drain()
         except OSError:

@@ -18,7 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from optimus.kube.errors import NoAnswer
+from optimus.kube.errors import Garbled
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 LONGEST_LINE = 32 << 20
@@ -110,7 +110,7 @@ def decode(raw: bytes | msgspec.Raw, kind: type[S]) -> S:
     try:
         found: S = decoder(kind).decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise NoAnswer(f"the answer is not what was asked for: {error}") from None
+        raise Garbled(f"the answer is not what was asked for: {error}") from None
     return found
 
 
@@ -121,7 +121,7 @@ def decode_page(raw: bytes, kind: type[T]) -> tuple[ListMeta, list[T], list[Unre
     except msgspec.ValidationError:
         pass
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise NoAnswer(f"the answer is not what was asked for: {error}") from None
+        raise Garbled(f"the answer is not what was asked for: {error}") from None
     else:
         return page.metadata, page.items or [], []
     raws = decode(raw, Page[msgspec.Raw])
@@ -142,7 +142,7 @@ def decode_object(raw: bytes | msgspec.Raw, kind: type[T]) -> T | Unreadable:
     except msgspec.ValidationError as error:
         return Unreadable(decode(raw, AnyObject).metadata, str(error))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise NoAnswer(f"the answer is not what was asked for: {error}") from None
+        raise Garbled(f"the answer is not what was asked for: {error}") from None
     return found
 
 
@@ -171,4 +171,4 @@ class Lines:
         self._begun.append(piece)
         self._size += len(piece)
         if self._size > self._longest:
-            raise NoAnswer(f"a line of more than {self._longest >> 20} MiB is not an object")
+            raise Garbled(f"a line of more than {self._longest >> 20} MiB is not an object")

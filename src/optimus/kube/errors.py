@@ -4,6 +4,7 @@
       ConfigError       a kubeconfig, a certificate or a plugin is not as it must be; the text says where
       NotSent           nothing has left this process: nobody answered, or a guard said no
       NoAnswer          something was sent and no answer came: it may have been done or not
+        Garbled          one came and cannot be read
       ApiError          the server said no: status, reason, message, retry_after_s
         Unauthorized 401 · Forbidden 403 · NotFound 404 · Conflict 409 · Expired 410 · Invalid 422 · TooMany 429
         ServerFault 5xx  it may have been done or not
@@ -34,7 +35,11 @@ class NotSent(KubeError):
 
 
 class NoAnswer(KubeError):
-    """The connection broke, the time was up, or what came cannot be read: the server may have done it."""
+    """The connection broke, or the time was up: the server may have done it."""
+
+
+class Garbled(NoAnswer):
+    """An answer came, and cannot be read."""
 
 
 class ApiError(KubeError):

@@ -37,7 +37,7 @@ from optimus.kube.decoding import (
     decode_object,
     decoder,
 )
-from optimus.kube.errors import ApiError, ConfigError, Expired, NoAnswer, NotSent, Status, from_status
+from optimus.kube.errors import ApiError, ConfigError, Expired, Garbled, NoAnswer, NotSent, Status, from_status
 from optimus.kube.resources import Resource
 
 TIMEOUT_S = (300, 600)
@@ -49,7 +49,7 @@ FILLING_QUIET_S = 10.0
 SHORT_S = 1.0
 """A watch that ends sooner and brought nothing is a failure, however politely it ended."""
 GIVE_UP_RESUMING = 3
-"""So many failures in a row without a single event, and the copy is filled anew."""
+"""So often the same place in the history cannot be read, and the copy is filled anew."""
 REFUSES_WATCH_LIST = (400, 422)
 _CHANGES = (b'{"type":"ADDED"', b'{"type":"MODIFIED"', b'{"type":"DELETED"')
 
@@ -128,7 +128,7 @@ class Reflector(Generic[T]):
         """Keys seen since filling began; None while watching."""
         self._version = ""
         """To resume from; empty: begin again."""
-        self._in_vain = 0
+        self._garbled = 0
         self._too_slow = 0
 
     async def run(self) -> NoReturn:
@@ -142,9 +142,9 @@ class Reflector(Generic[T]):
                 await self._rest(error)
             except (ApiError, NoAnswer, NotSent, ConfigError) as error:
                 self.reflection.failures += 1
-                self._in_vain += 1
-                if self._in_vain >= GIVE_UP_RESUMING and isinstance(error, NoAnswer):
-                    self._version, self._in_vain = "", 0
+                self._garbled += isinstance(error, Garbled)
+                if self._garbled >= GIVE_UP_RESUMING:
+                    self._version, self._garbled = "", 0
                 await self._rest(error)
 
     async def _rest(self, error: ApiError | NoAnswer | NotSent | ConfigError) -> None:
@@ -245,7 +245,7 @@ class Reflector(Generic[T]):
             self._take_other(line)
             return
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise NoAnswer(f"a line of the watch is not JSON: {error}") from None
+            raise Garbled(f"a line of the watch is not JSON: {error}") from None
         self._happened(event.type, event.object.metadata, event.object)
 
     def _take_other(self, line: bytes) -> None:
@@ -315,7 +315,7 @@ class Reflector(Generic[T]):
 
     def _well(self) -> None:
         self._pause.reset()
-        self._in_vain = 0
+        self._garbled = 0
         self.reflection.trouble = ""
 
 

@@ -11,7 +11,7 @@ Must not: raise what the server says, or try again: the caller looks at what it 
     Refused    certainly not done; `reason` says why, `retry_after_s` when it may work
 
 What may still land after its sender lost the lead: one request that passed its guard and was frozen before it left.
-Give `uid` and `resource_version` where the change must not hit a newer object: the server then refuses it as a
+Give `uid` or `resource_version` where the change must not hit a newer object: the server then refuses it as a
 Conflict. A bind needs neither: a pod is bound once. Annotations given to `bind` end up on the pod: a term of office
 there tells a successor which bind was a late one.
 """
@@ -138,12 +138,11 @@ class Writer:
         namespace: str = "",
         subresource: str = "",
         form: str = MERGE,
-        uid: str = "",
         resource_version: str = "",
     ) -> Outcome:
         """`form`: MERGE or STRATEGIC. Status: `subresource="status"`."""
-        if fence := _fence(uid, resource_version):
-            changes = {**changes, "metadata": {**changes.get("metadata", {}), **fence}}
+        if resource_version:
+            changes = {**changes, "metadata": {**changes.get("metadata", {}), "resourceVersion": resource_version}}
         path = resource.path(namespace, name, subresource)
         return await self._send("PATCH", path, changes, form=form, verb="patch")
 

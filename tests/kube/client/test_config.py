@@ -60,7 +60,9 @@ def test_paths_are_relative_to_the_file_they_stand_in(tmp_path: Path, monkeypatc
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "token").write_text("from-a-file\n")
     monkeypatch.chdir("/")
-    assert load(written(tmp_path, config(user={"tokenFile": "deep/token"}))).credentials.current().token == "from-a-file"
+    assert (
+        load(written(tmp_path, config(user={"tokenFile": "deep/token"}))).credentials.current().token == "from-a-file"
+    )
 
 
 def test_a_proxy_is_not_used_and_that_is_said(tmp_path: Path) -> None:
@@ -104,7 +106,9 @@ def test_on_whose_behalf_is_part_of_every_request(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said_with_the_file_and_without_the_secret(tmp_path: Path, content: object, words: str) -> None:
+def test_what_is_wrong_is_said_with_the_file_and_without_the_secret(
+    tmp_path: Path, content: object, words: str
+) -> None:
     path = written(tmp_path, content)
     with pytest.raises(ConfigError) as told:
         load(path)
@@ -117,7 +121,9 @@ def test_no_file_at_all_is_said_with_where_it_was_looked_for(tmp_path: Path, mon
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(ConfigError, match=r"no kubeconfig at .*\.kube/config: name one with --kubeconfig or KUBECONFIG"):
+    with pytest.raises(
+        ConfigError, match=r"no kubeconfig at .*\.kube/config: name one with --kubeconfig or KUBECONFIG"
+    ):
         load()
 
 
@@ -198,7 +204,9 @@ def certificate(plane: ControlPlane, tmp_path: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("form", ["file", "data"])
-async def test_a_certificate_is_shown(plane: ControlPlane, tmp_path: Path, certificate: dict[str, Path], form: str) -> None:
+async def test_a_certificate_is_shown(
+    plane: ControlPlane, tmp_path: Path, certificate: dict[str, Path], form: str
+) -> None:
     user = {name: str(path) for name, path in certificate.items()}
     if form == "data":
         user = {f"{name}-data": base64.b64encode(path.read_bytes()).decode() for name, path in certificate.items()}
@@ -215,10 +223,13 @@ async def test_a_certificate_and_a_key_that_do_not_belong_together_are_told(
 
 async def test_a_server_that_is_not_trusted_is_told_with_what_to_look_at(plane: ControlPlane, tmp_path: Path) -> None:
     user = {"token": plane.token()}
-    with pytest.raises(NotSent, match="not trusted.*certificate-authority") as told:
+    with pytest.raises(NotSent, match=r"not trusted.*certificate-authority") as told:
         await asked(real(plane, tmp_path, user, **{"certificate-authority": None}))
     assert plane.token() not in str(told.value)
-    assert await asked(real(plane, tmp_path, user, **{"certificate-authority": None, "insecure-skip-tls-verify": True})) >= 0
+    assert (
+        await asked(real(plane, tmp_path, user, **{"certificate-authority": None, "insecure-skip-tls-verify": True}))
+        >= 0
+    )
     inside = base64.b64encode(plane.credentials.certificate.read_bytes()).decode()
     assert await asked(real(plane, tmp_path, user, **{"certificate-authority-data": inside})) >= 0
 
@@ -240,7 +251,9 @@ async def test_on_behalf_of_somebody_without_rights_nothing_is_seen(plane: Contr
         await asked(real(plane, tmp_path, {"token": plane.token(), "as": "nobody"}))
 
 
-async def test_a_token_that_was_replaced_is_read_again_on_the_first_refusal(plane: ControlPlane, tmp_path: Path) -> None:
+async def test_a_token_that_was_replaced_is_read_again_on_the_first_refusal(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
     token = tmp_path / "token"
     token.write_text("expired")
     async with Client(load(real(plane, tmp_path, {"tokenFile": str(token)}))) as client:

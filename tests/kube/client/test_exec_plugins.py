@@ -61,7 +61,9 @@ def ends_in(seconds: float) -> str:
 
 
 @pytest.mark.parametrize("version", [V1, "client.authentication.k8s.io/v1beta1"])
-def test_a_plugin_is_run_once_with_its_words_and_told_about_the_cluster(tmp_path: Path, plugin: Plugin, version: str) -> None:
+def test_a_plugin_is_run_once_with_its_words_and_told_about_the_cluster(
+    tmp_path: Path, plugin: Plugin, version: str
+) -> None:
     plugin.answers({"token": SECRET}, version)
     cluster = load(written(tmp_path, config(user=user(version, provideClusterInfo=True))))
     assert plugin.calls() == [], "not before it is needed"
@@ -91,8 +93,8 @@ def test_what_expires_soon_is_asked_for_again_and_what_lasts_is_not(tmp_path: Pa
         (SECRET, "printed something that is no ExecCredential"),
         ("", "printed something that is no ExecCredential"),
         ('{"apiVersion": "v9", "kind": "ExecCredential"}', "another kind or version"),
-        ('{"apiVersion": "%s", "kind": "ExecCredential"}' % V1, "without a status"),
-        ('{"apiVersion": "%s", "kind": "ExecCredential", "status": {}}' % V1, "neither a token nor a certificate"),
+        (json.dumps({"apiVersion": V1, "kind": "ExecCredential"}), "without a status"),
+        (json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": {}}), "neither a token nor a certificate"),
     ],
 )
 def test_nonsense_is_told_without_what_was_printed(tmp_path: Path, plugin: Plugin, printed: str, words: str) -> None:
@@ -116,7 +118,9 @@ def test_a_plugin_that_is_missing_fails_or_needs_a_person_is_told_with_its_hint(
         load(written(tmp_path, config(user=asks))).credentials.current()
 
 
-async def test_a_token_the_server_refuses_is_asked_for_again_once(plane: ControlPlane, tmp_path: Path, plugin: Plugin) -> None:
+async def test_a_token_the_server_refuses_is_asked_for_again_once(
+    plane: ControlPlane, tmp_path: Path, plugin: Plugin
+) -> None:
     plugin.answers({"token": plane.token()})
     async with Client(load(real(plane, tmp_path, user()))) as client:
         await client.listing(NODES, Pod)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,7 +14,16 @@ from optimus.kube import Client, Cluster, Meta
 from optimus.kube.client import APPLY, JSON_PATCH, STRATEGIC
 from optimus.kube.errors import Conflict, Forbidden, Invalid, NotFound, NotSent
 from optimus.kube.resources import CONFIG_MAPS, NODES, PODS, Resource
-from tests.kube.client.world import ConfigMap, Pod, cluster_of, config_map, document, make_config_maps, make_namespace, pod
+from tests.kube.client.world import (
+    ConfigMap,
+    Pod,
+    cluster_of,
+    config_map,
+    document,
+    make_config_maps,
+    make_namespace,
+    pod,
+)
 
 
 class Data(msgspec.Struct):
@@ -27,7 +37,7 @@ class Strict(msgspec.Struct):
 
 async def test_made_read_changed_in_four_ways_and_deleted(plane: ControlPlane, namespace_name: str) -> None:
     async with Client(cluster_of(plane)) as client:
-        at = {"namespace": await make_namespace(client, namespace_name)}
+        at: dict[str, Any] = {"namespace": await make_namespace(client, namespace_name)}
         await client.create(CONFIG_MAPS, document(config_map("one", a="1")), **at)
         await client.patch(CONFIG_MAPS, "one", b'{"data":{"b":"2"}}', **at)
         await client.patch(CONFIG_MAPS, "one", b'{"data":{"c":"3"}}', form=STRATEGIC, **at)
@@ -60,7 +70,7 @@ async def test_a_long_list_comes_in_pages_and_is_whole(plane: ControlPlane, name
 
 async def test_errors_have_names_and_say_what_the_server_said(plane: ControlPlane, namespace_name: str) -> None:
     async with Client(cluster_of(plane)) as client:
-        at = {"namespace": await make_namespace(client, namespace_name)}
+        at: dict[str, Any] = {"namespace": await make_namespace(client, namespace_name)}
         with pytest.raises(NotFound) as nowhere:
             await client.listing(Resource("no.such", "v1", "things"), Pod)
         assert nowhere.value.status == 404
@@ -78,11 +88,16 @@ async def test_a_guard_that_says_no_stops_the_request_after_the_connection_stand
     plane: ControlPlane, namespace_name: str
 ) -> None:
     async with Client(cluster_of(plane)) as client:
-        at = {"namespace": await make_namespace(client, namespace_name)}
-        asked: list[int] = []
+        at: dict[str, Any] = {"namespace": await make_namespace(client, namespace_name)}
+        asked: list[str] = []
+
+        def guard() -> bool:
+            asked.append("?")
+            return len(asked) > 1
+
         with pytest.raises(NotSent, match="guard"):
-            await client.create(CONFIG_MAPS, document(config_map("no")), guard=lambda: bool(asked.append(1)), **at)
-        await client.create(CONFIG_MAPS, document(config_map("yes")), guard=lambda: not asked.append(1), **at)
+            await client.create(CONFIG_MAPS, document(config_map("no")), guard=guard, **at)
+        await client.create(CONFIG_MAPS, document(config_map("yes")), guard=guard, **at)
         assert len(asked) == 2
         found = await client.listing(CONFIG_MAPS, ConfigMap, **at)
         assert [one.metadata.name for one in found.items if one.metadata.name in ("no", "yes")] == ["yes"]

@@ -54,7 +54,11 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
 
 
 def pod(name: str, **labels: str) -> dict[str, Any]:
-    spec = {"schedulerName": "nobody", "containers": [{"name": "main", "image": "none"}], "terminationGracePeriodSeconds": 1}
+    spec = {
+        "schedulerName": "nobody",
+        "containers": [{"name": "main", "image": "none"}],
+        "terminationGracePeriodSeconds": 1,
+    }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
 
 
@@ -72,7 +76,9 @@ async def make_node(client: Client, name: str) -> None:
 
 
 async def make_pods(client: Client, namespace: str, names: Iterable[str], **labels: str) -> None:
-    made = await asyncio.gather(*(Writer(client).create(PODS, pod(name, **labels), namespace=namespace) for name in names))
+    made = await asyncio.gather(
+        *(Writer(client).create(PODS, pod(name, **labels), namespace=namespace) for name in names)
+    )
     assert all(isinstance(one, Done) for one in made), made
 
 
