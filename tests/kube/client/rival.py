@@ -4,8 +4,8 @@
         [--freeze-at N] [--fenced] [--clock-off SECONDS]
 
 It writes into a ConfigMap of its own, guarded; the server's order of these writes is the audit. SIGTERM: it stops and
-gives the lease back. `--freeze-at N`: at its Nth write it stops itself (SIGSTOP) after its guard said yes and before the
-request leaves, which is the worst moment there is; with `--fenced`, that write names the version it means.
+gives the lease back. `--freeze-at N`: at its Nth write it stops itself (SIGSTOP) after its guard said yes and before
+the request leaves, which is the worst moment there is; with `--fenced`, that write names the version it means.
 """
 
 from __future__ import annotations
