@@ -253,12 +253,16 @@ class Client:
             response = await self._send(method, path, query, timeout, identity, body, content_type, guard, verb)
         try:
             if response.status >= 300:
-                raw = await response.read()
-                raise api_error(response.status, raw, response.headers.get("Retry-After", ""))
+                raise api_error(response.status, await _words_of(response), response.headers.get("Retry-After", ""))
+            if verb == "watch":
+                self.counters.answered(verb, response.status, time.monotonic() - begun)
             yield response
         finally:
-            _hang_up(response) if verb == "watch" else response.release()
-            self.counters.answered(verb, response.status, time.monotonic() - begun)
+            if verb == "watch" and response.status < 300:
+                _hang_up(response)
+            else:
+                response.release()
+                self.counters.answered(verb, response.status, time.monotonic() - begun)
 
     async def _send(
         self,
@@ -349,6 +353,14 @@ def delete_options(uid: str = "", resource_version: str = "", grace_s: int | Non
     if grace_s is not None:
         options["gracePeriodSeconds"] = grace_s
     return options
+
+
+async def _words_of(response: aiohttp.ClientResponse) -> bytes:
+    """Of a refusal; it counts also if they break off."""
+    try:
+        return await response.read()
+    except (aiohttp.ClientError, OSError, TimeoutError):
+        return b""
 
 
 def _hang_up(response: aiohttp.ClientResponse) -> None:

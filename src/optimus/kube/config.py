@@ -41,12 +41,11 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 
 def load(path: str = "", context: str = "") -> Cluster:
     """The file or context that is named; else KUBECONFIG; else, inside a pod, its service account; else the user's."""
-    # Here, so that a pod, which has no kubeconfig, need not load a YAML reader.
-    from optimus.kube.kubeconfig import load_kubeconfig  # noqa: PLC0415
+    if in_a_pod() and not (path or context or os.environ.get("KUBECONFIG")):
+        return in_cluster()
+    from optimus.kube.kubeconfig import load_kubeconfig  # noqa: PLC0415 - it needs `Cluster`
 
-    if path or context or os.environ.get("KUBECONFIG") or not in_a_pod():
-        return load_kubeconfig(path, context)
-    return in_cluster()
+    return load_kubeconfig(path, context)
 
 
 def in_a_pod() -> bool:

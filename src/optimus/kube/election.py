@@ -87,9 +87,11 @@ class Election:
         patience_s: float | None = PATIENCE_S,
         told: Callable[[int | None], object] | None = None,
     ) -> None:
-        """`told` is called in the thread of the election with the term that begins, or None when it ends; in asyncio:
+        """`identity`: how people know us; a part that no other process has is added. `told` is called in the thread of
+        the election with the term that begins, or None when it ends; in asyncio:
         `lambda term: loop.call_soon_threadsafe(changed, term)`. `patience_s`: None if the loop cannot hang."""
-        self.identity = identity or f"{socket.gethostname()}_{os.getpid()}_{os.urandom(4).hex()}"
+        # Two processes of one name would each take the other's lease for its own.
+        self.identity = f"{identity or socket.gethostname()}_{os.urandom(4).hex()}"
         self.times = times or Times()
         self.trouble = ""
         """Why the lease cannot be read or renewed right now; empty while it can."""
@@ -136,10 +138,11 @@ class Election:
         return self
 
     def stop(self, *, release: bool = True) -> None:
-        """Leads no more when this returns. With `release`, a rival follows at once: first wait for writes in flight."""
-        self._until = 0.0
+        """Leads no more when this returns, which may take a request (in asyncio: `to_thread`). With `release`, a rival
+        follows at once: first wait for writes in flight."""
         self._release = release
         self._stopping.set()
+        self._until = 0.0
         if self._thread.ident is not None:
             self._thread.join()
 
@@ -164,8 +167,8 @@ class Election:
             self._stopping.wait(self._pause_s(failed))
         if self._term is not None:
             self._lose()
-            if self._release:
-                self._give_back()
+        if self._release and self._seen[0] == self.identity:
+            self._give_back()
         self._wire.close()
 
     def _pause_s(self, failed: bool) -> float:
@@ -213,7 +216,7 @@ class Election:
             self._win(self._create(0), begun)
             return
         holder = lease.spec.holder_identity or ""
-        if holder and holder != self.identity and not self._expired(holder, lease):
+        if holder and holder != self.identity and now() < self._seen_at + self._seen_for_s:
             return
         term = (lease.spec.lease_transitions or 0) + 1
         change = {"holderIdentity": self.identity, "acquireTime": _wall_clock(), "leaseTransitions": term}
@@ -223,14 +226,8 @@ class Election:
         except Conflict:
             self._read()  # a rival was faster: its time counts from here
 
-    def _expired(self, holder: str, lease: _Lease) -> bool:
-        """On our own clock, since we first saw this version of it."""
-        version = lease.metadata.resource_version
-        if self._seen != (holder, version):
-            self._see(holder, lease)
-        return now() >= self._seen_at + self._seen_for_s
-
     def _see(self, holder: str, lease: _Lease) -> None:
+        """From now on our own clock says when it has run out."""
         self._seen, self._seen_at = (holder, lease.metadata.resource_version), now()
         self._seen_for_s = float(max(lease.spec.lease_duration_seconds or 0, 0) or self.times.lease_s)
 
@@ -241,9 +238,11 @@ class Election:
             self._until = begun + self.times.renew_s
 
     def _win(self, lease: _Lease, begun: float) -> None:
-        self._term = lease.spec.lease_transitions or 0
         self._wrote(lease, begun)
-        if self.still_leader() and self._told is not None:
+        if not self.still_leader():
+            return  # the answer took longer than it is good for: it is ours, and the next turn takes it anew
+        self._term = lease.spec.lease_transitions or 0
+        if self._told is not None:
             self._told(self._term)
 
     def _lose(self) -> None:

@@ -1,7 +1,7 @@
 """A process that wants to lead and, while it does, writes as fast as it may: who, in which term, how often.
 
     python -m tests.kube.client.rival KUBECONFIG NAMESPACE IDENTITY [--lease 3] [--renew 2] [--retry 0.3]
-        [--freeze-at N] [--fenced] [--clock-off SECONDS]
+        [--freeze-at N] [--fenced] [--timeout 4] [--clock-off SECONDS]
 
 It writes into a ConfigMap of its own, guarded; the server's order of these writes is the audit. SIGTERM: it stops and
 gives the lease back. `--freeze-at N`: at its Nth write it stops itself (SIGSTOP) after its guard said yes and before
@@ -19,6 +19,7 @@ from datetime import UTC, datetime, timedelta
 from optimus.kube import Client, Done, Election, Times, Writer, load
 from optimus.kube import election as election_module
 from optimus.kube.resources import CONFIG_MAPS
+from optimus.kube.writing import TIMEOUT_S
 from tests.kube.client.world import ConfigMap, config_map, document
 
 LEASE = "leader"
@@ -49,7 +50,7 @@ async def run(asked: argparse.Namespace) -> None:
                 os.kill(os.getpid(), signal.SIGSTOP)
             return yes
 
-        writer = Writer(client, guard=guard)
+        writer = Writer(client, guard=guard, timeout_s=asked.timeout)
         election.start()
         while not stopped.is_set():
             election.alive()
@@ -77,6 +78,7 @@ def main() -> None:
     parser.add_argument("--retry", type=float, default=0.3)
     parser.add_argument("--freeze-at", type=int, default=0)
     parser.add_argument("--fenced", action="store_true")
+    parser.add_argument("--timeout", type=float, default=TIMEOUT_S)
     parser.add_argument("--clock-off", type=float, default=0.0)
     asyncio.run(run(parser.parse_args()))
 
