@@ -3,7 +3,7 @@
 released   the leader leaves in order: until the next one writes (usual times: lease 15 s, renewal 10 s, every 2 s)
 killed     kill -9 of the leader: until the next one writes, with the same times
 frozen     SIGSTOP at any moment, SIGCONT after another has taken over: how many of its writes land after that
-worst      SIGSTOP between the guard's yes and the request, without a time-out: how many land late, and how long after waking
+worst      SIGSTOP between the guard's yes and the request, no time-out: how many land late, how long after waking
 usual      the same with the time-out of a write (4 s), which ends the request as soon as the process wakes up
 fenced     the same, where each write names the version it means: how many land late on what both write
 
