@@ -193,6 +193,10 @@ def real(plane: ControlPlane, tmp_path: Path, user: dict[str, Any], **cluster: A
 
 @pytest.fixture
 def certificate(plane: ControlPlane, tmp_path: Path) -> dict[str, Path]:
+    return make_certificate(plane, tmp_path)
+
+
+def make_certificate(plane: ControlPlane, tmp_path: Path) -> dict[str, Path]:
     """Of somebody who may do everything, signed by the authority of the rig."""
     key, ask, made = tmp_path / "me.key", tmp_path / "me.csr", tmp_path / "me.crt"
     words = ["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/O=system:masters/CN=me", "-keyout", str(key)]

@@ -14,7 +14,7 @@ from hack.controlplane import ControlPlane
 from optimus.kube import Client, load
 from optimus.kube.errors import ConfigError, Unauthorized
 from optimus.kube.resources import NODES
-from tests.kube.client.test_config import SECRET, config, real, written
+from tests.kube.client.test_config import SECRET, config, make_certificate, real, written
 from tests.kube.client.world import Pod
 
 V1 = "client.authentication.k8s.io/v1"
@@ -116,6 +116,16 @@ def test_a_plugin_that_is_missing_fails_or_needs_a_person_is_told_with_its_hint(
     asks = user(interactiveMode="Always")
     with pytest.raises(ConfigError, match="no terminal"):
         load(written(tmp_path, config(user=asks))).credentials.current()
+
+
+async def test_a_plugin_may_hand_out_a_certificate(plane: ControlPlane, tmp_path: Path, plugin: Plugin) -> None:
+    made = make_certificate(plane, tmp_path)
+    pems = {name: path.read_text() for name, path in made.items()}
+    plugin.answers({"clientCertificateData": pems["client-certificate"], "clientKeyData": pems["client-key"]})
+    cluster = load(real(plane, tmp_path, user()))
+    async with Client(cluster) as client:
+        await client.listing(NODES, Pod)
+    assert "PRIVATE KEY" not in repr(cluster.credentials.current())
 
 
 async def test_a_token_the_server_refuses_is_asked_for_again_once(

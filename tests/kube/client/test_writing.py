@@ -11,6 +11,8 @@ from hack.controlplane.processes import free_ports
 from optimus.kube import Client, Cluster, Conflict, Done, Gone, Reflector, Refused, Resource, Unknown, Writer
 from optimus.kube.credentials import Fixed, Identity
 from optimus.kube.resources import NODES, PODS
+from tests.kube.client.rival import TERM
+from tests.kube.client.rivalry import stage
 from tests.kube.client.world import Copy, Pod, cluster_of, document, make_namespace, make_node, make_pods, until
 from tests.kube.cutting_proxy import CuttingProxy
 from tests.kube.rude_server import Answer, RudeServer, json_line, status
@@ -107,6 +109,35 @@ async def test_each_answer_of_a_server_has_its_outcome() -> None:
             if isinstance(outcome, Refused):
                 assert outcome.reason == reason
                 assert outcome.retry_after_s == (3.0 if headers else None)
+
+
+async def test_a_late_bind_is_seen_in_the_watch_by_its_term_and_undone_by_the_successor(
+    plane: ControlPlane, namespace_name: str, tmp_path: Path
+) -> None:
+    """The one bind of a former leader that lands after its time. How long it stays is the latency of a watch."""
+    async with stage(plane, namespace_name, tmp_path) as played:
+        names = [f"{who}-{number}" for who in ("first", "second") for number in range(1, 6)]
+        await make_pods(played.client, namespace_name, names)
+        first = played.enter("first", "--binds", "--freeze-at", "5", "--timeout", "600")
+        await until(lambda: played.audit.by("first") == 4)
+        played.enter("second", "--binds")
+        await played.leads("second")
+        copy = Copy()
+        pods = Reflector(played.client, PODS, Pod, copy.hear, namespace=namespace_name)
+        watching = asyncio.create_task(pods.run())
+        await pods.synced.wait()
+        late = f"{namespace_name}/first-5"
+        assert copy.now[late].spec.node_name == ""
+        first.go_on()
+        await until(lambda: late not in copy.now)
+        last = next(one.object for one in reversed(copy.told) if one.key == late and one.what == "changed")
+        assert last is not None
+        assert last.spec.node_name == "node-first", "it did land"
+        assert (last.metadata.annotations or {})[TERM] == "0"
+        kept = sorted(name.removeprefix(f"{namespace_name}/") for name in copy.now)
+        assert kept == [name for name in names if name != "first-5"], "what was bound in time is left alone"
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
 
 
 # -- evict ---------------------------------------------------------------------------------------------------------
