@@ -42,8 +42,9 @@ from optimus.kube.resources import Resource
 
 TIMEOUT_S = (300, 600)
 """After how long the server ends a watch: between these, so that watches of many clients do not end together."""
-QUIET_S = 150.0
-"""A server says something every minute (bookmarks); one that is quiet for longer may be gone."""
+QUIET_S = 200.0
+"""A server says something every one or two minutes (bookmarks); one that is quiet for longer may hang. One that is gone
+is noticed sooner, by its connection."""
 FILLING_QUIET_S = 10.0
 """Servers that do not know WatchList send no end of the beginning; then pages are asked for."""
 SHORT_S = 1.0
@@ -91,7 +92,7 @@ class Reflection:
         self._heard = time.monotonic()
 
     def quiet_s(self) -> float:
-        """Since the server said anything: the most by which the copy may lag behind. A minute is usual."""
+        """Since the server said anything: the most by which the copy may lag behind. Up to two minutes are usual."""
         return time.monotonic() - self._heard
 
 
@@ -129,7 +130,7 @@ class Reflector(Generic[T]):
         self._version = ""
         """To resume from; empty: begin again."""
         self._garbled = 0
-        self._too_slow = 0
+        self._expired_in_a_row = 0
 
     async def run(self) -> NoReturn:
         """Until it is cancelled."""
@@ -138,6 +139,7 @@ class Reflector(Generic[T]):
                 await self._go_on()
             except Expired as error:
                 self.reflection.expired += 1
+                self._expired_in_a_row += 1
                 self._version = ""
                 await self._rest(error)
             except (ApiError, NoAnswer, NotSent, ConfigError) as error:
@@ -176,9 +178,8 @@ class Reflector(Generic[T]):
 
     async def _fill_by_pages(self) -> None:
         self._filling = set()
-        limit = PAGE if self._too_slow < WHOLE_AFTER else 0
+        limit = PAGE if self._expired_in_a_row < WHOLE_AFTER else 0
         version = ""
-        self._too_slow += 1
         async for page in self._client.pages(
             self._resource,
             self._kind,
@@ -194,7 +195,6 @@ class Reflector(Generic[T]):
                 self._saw(bad.meta, None, bad.why)
             version = page.resource_version
             await asyncio.sleep(0)  # others have their turn between pages
-        self._too_slow = 0
         self._filled(version)
 
     def _filled(self, version: str) -> None:
@@ -204,6 +204,7 @@ class Reflector(Generic[T]):
             self._lost(key)
         self._filling = None
         self._version = version
+        self._expired_in_a_row = 0
         self.reflection.fillings += 1
         self._well()
         self.synced.set()
@@ -260,14 +261,12 @@ class Reflector(Generic[T]):
                 self._well()
         elif event.type == "ERROR":
             raise from_status(decode(event.object, Status))
-        elif event.type in ("ADDED", "MODIFIED", "DELETED"):
-            found = (
-                decode_object(event.object, self._kind) if event.type != "DELETED" else decode(event.object, AnyObject)
-            )
+        elif event.type == "DELETED":
+            self._happened(event.type, decode(event.object, AnyObject).metadata, None)
+        elif event.type in ("ADDED", "MODIFIED"):
+            found = decode_object(event.object, self._kind)
             if isinstance(found, Unreadable):
                 self._happened(event.type, found.meta, None, found.why)
-            elif isinstance(found, AnyObject):
-                self._happened(event.type, found.metadata, None)
             else:
                 self._happened(event.type, found.metadata, found)
 
