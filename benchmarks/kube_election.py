@@ -32,12 +32,12 @@ USUAL = ("--lease", "15", "--renew", "10", "--retry", "2")
 LONG_AFTER_S = 1.0
 
 
-async def handed_over(plane: ControlPlane, name: str, folder: Path, *, kill: bool) -> float:
+async def handed_over(plane: ControlPlane, name: str, folder: Path, after_s: float, *, kill: bool) -> float:
     async with stage(plane, name, folder) as played:
         first = played.enter("first", *USUAL)
         await played.leads("first")
         played.enter("second", *USUAL)
-        await asyncio.sleep(3.0)
+        await asyncio.sleep(after_s)
         begun = time.monotonic()
         os.kill(first.pid, signal.SIGKILL if kill else signal.SIGTERM)
         await until(lambda: played.audit.by("second") > 0)
@@ -76,8 +76,8 @@ async def worst(plane: ControlPlane, name: str, folder: Path, *options: str) -> 
 
 async def measure(plane: ControlPlane, folder: Path, rounds: int) -> dict[str, Any]:
     turns = range(rounds)
-    released = [await handed_over(plane, f"released-{turn}", folder, kill=False) for turn in turns]
-    killed = [await handed_over(plane, f"killed-{turn}", folder, kill=True) for turn in turns]
+    released = [await handed_over(plane, f"released-{turn}", folder, 3 + 0.7 * turn, kill=False) for turn in turns]
+    killed = [await handed_over(plane, f"killed-{turn}", folder, 3 + 0.7 * turn, kill=True) for turn in turns]
     any_moment = [await frozen(plane, f"frozen-{turn}", folder, 0.1 + 0.037 * turn) for turn in range(3 * rounds)]
     late = [await worst(plane, f"worst-{turn}", folder, "--timeout", "600") for turn in turns]
     usual = [await worst(plane, f"usual-{turn}", folder) for turn in turns]
