@@ -35,12 +35,15 @@ class Code(StrEnum):
     NO_MATCHING_NODE = "NoMatchingNode"
     NO_SUCH_LEVEL = "NoSuchLevel"
     NEVER_FITS = "NeverFits"
+    UNSUPPORTED = "Unsupported"
+    MALFORMED = "Malformed"
     # the queue says no for now
     QUEUE_STOPPED = "QueueStopped"
     OVER_LIMIT = "OverLimit"
     GUARANTEE_FULL = "GuaranteeFull"
     WAITED_TOO_LONG = "WaitedTooLong"
     SUSPENDED = "Suspended"
+    NOT_READY = "NotReady"
     # room is missing for now
     NO_ROOM = "NoRoom"
     FRAGMENTED = "Fragmented"
@@ -92,12 +95,15 @@ SENTENCES: dict[Code, str] = {
     Code.NO_MATCHING_NODE: "no usable node of pool {pool} matches the node selector, affinity and tolerations",
     Code.NO_SUCH_LEVEL: "pool {pool} has no topology level {level}",
     Code.NEVER_FITS: "needs {asked}; pool {pool} can hold {possible} even when empty",
+    Code.UNSUPPORTED: "uses {feature}, which is not supported; {instead}",
+    Code.MALFORMED: "cannot be placed as it is written: {problem}",
     Code.QUEUE_STOPPED: "queue {queue} is {state}",
     Code.OVER_LIMIT: "queue {queue} is at its limit of {limit} {resource} in pool {pool}: {used} in use, {asked} asked",
     Code.GUARANTEE_FULL: "not preemptible, and queue {queue} has a guarantee of {guarantee} {resource} in pool {pool}: "
     "{used} taken by work that cannot be preempted, {asked} asked",
     Code.WAITED_TOO_LONG: "did not start within the {allowed} that queue {queue} allows",
     Code.SUSPENDED: "paused by its owner",
+    Code.NOT_READY: "cannot be placed yet: {missing}",
     Code.NO_ROOM: "no node of pool {pool} has {asked} free; best has {best}",
     Code.FRAGMENTED: "{free} free in pool {pool}, but {asked} are needed on one node; best has {best}",
     Code.DOMAIN_TOO_FULL: "needs {asked} inside one {level}; best is {domain} with room for {best}",

@@ -1,7 +1,8 @@
 """Where a replica may be, beyond what it needs: by labels and taints of nodes, and by who else is there.
 
 A *counter* is a resource of which replicas take some only to be counted: `~pods` (as many as a node declares),
-`~port/…` (one of each port on every node), `~near/…` (no end of it anywhere). Whoever matches a selector takes one of
+`~port/…` (one of each port on every node), `~attach/…` (volumes of a driver, no end of it where a node declares none),
+`~near/…` (no end of it anywhere). Whoever matches a selector takes one of
 its counter, so "how many such replicas are in this rack" is arithmetic on the same ledgers that know what is free: now,
 when those who leave have left, and in every room in which something is only tried. Counters never count as use of a
 queue.
@@ -20,12 +21,16 @@ COUNTER = "~"
 PODS = "~pods"
 NEAR = "~near/"
 PORT = "~port/"
+ATTACH = "~attach/"
 PLENTY = 1 << 30
 """How many of a counter a node has where nobody runs out of it."""
 PORT_WHOLE = 1000
 """A port on all addresses takes all of it; on one address, one of it and the whole of that address."""
 NAME_FIELD = "metadata.name"
 """The key of a requirement that is about the name of the node."""
+EVERYWHERE = ""
+"""The level of a rule whose one domain is all nodes."""
+_LARGEST_NUMBER = (1 << 63) - 1
 
 
 def is_counter(resource: str) -> bool:
@@ -34,7 +39,7 @@ def is_counter(resource: str) -> bool:
 
 def implied_capacity(counter: str) -> int:
     """What every node has of it without saying so."""
-    if counter.startswith(NEAR):
+    if counter.startswith((NEAR, ATTACH)):
         return PLENTY
     return PORT_WHOLE if counter.startswith(PORT) else 0
 
@@ -86,7 +91,8 @@ class Bond(StrEnum):
 
 
 class NeighbourRule(Struct, frozen=True, kw_only=True):
-    """A domain is all nodes with the same value of the label `level`; a node without it is in none."""
+    """A domain is all nodes with the same value of the label `level`; a node without it is in none. With the level
+    EVERYWHERE all nodes are one domain."""
 
     bond: Bond
     counter: str
@@ -111,22 +117,27 @@ class Where(Struct, frozen=True, kw_only=True):
     any_of: tuple[tuple[NodeRequirement, ...], ...] = ()
     """Node affinity: all requirements of at least one term; empty means any node."""
     all_of: tuple[tuple[tuple[NodeRequirement, ...], ...], ...] = ()
-    """More of the same kind, each of which must hold as well: volumes that are bound to some nodes."""
+    """More of the same kind, each of which must hold as well: volumes that are bound to some nodes. They say where it
+    can be, not which domains it spreads over."""
     tolerations: tuple[Toleration, ...] = ()
     neighbours: tuple[NeighbourRule, ...] = ()
 
     def accepts(self, node: Node) -> bool:
         """By labels and name; taints and neighbours are looked at elsewhere."""
-        wanted = (self.any_of, *self.all_of) if self.any_of else self.all_of
-        return all(any(all(one.accepts(node) for one in term) for term in terms) for terms in wanted)
+        return (not self.any_of or _any(self.any_of, node)) and all(_any(terms, node) for terms in self.all_of)
 
     @property
     def about_nodes(self) -> bool:
         return bool(self.any_of or self.all_of)
 
 
+def _any(terms: tuple[tuple[NodeRequirement, ...], ...], node: Node) -> bool:
+    return any(all(one.accepts(node) for one in term) for term in terms)
+
+
 def _whole_number(text: str | None) -> int | None:
-    try:
-        return int(text) if text is not None else None
-    except ValueError:
+    """A decimal of 64 bits; anything else is no number (`1_000` neither, unlike in Python)."""
+    if text is None or not text.isascii() or not text.removeprefix("-").removeprefix("+").isdigit():
         return None
+    number = int(text)
+    return number if -_LARGEST_NUMBER - 1 <= number <= _LARGEST_NUMBER else None

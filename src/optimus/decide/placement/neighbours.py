@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from optimus.model.nodes import Node
-from optimus.model.rules import PLENTY, Bond, NeighbourRule, Where
+from optimus.model.rules import EVERYWHERE, PLENTY, Bond, NeighbourRule, Where
 from optimus.state.arrays import Bools, Ints
 from optimus.state.snapshot import PoolView, Snapshot
 
@@ -120,6 +120,8 @@ def _least(rule: Rule, counts: Ints) -> int:
 
 def _domains(level: str, snapshot: Snapshot) -> tuple[list[Ints], int]:
     def number_all() -> tuple[list[Ints], int]:
+        if level == EVERYWHERE:
+            return [np.zeros(view.size, dtype=np.int64) for view in snapshot.pools], 1
         numbers: dict[str, int] = {}
         found = []
         for view in snapshot.pools:

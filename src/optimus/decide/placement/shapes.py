@@ -143,8 +143,9 @@ def _tolerates(workload: Workload, where: Where, node: Node) -> bool:
 def _rules(workload: Workload, where: Where, scalars: Ints, snapshot: Snapshot) -> list[Rule]:
     if not where.neighbours:
         return []
+    affinity = Where(any_of=where.any_of)  # a bound volume says where it can be, not what it spreads over
     reach = Reach(
-        [_by_labels(workload, where, view) for view in snapshot.pools],
+        [_by_labels(workload, affinity, view) for view in snapshot.pools],
         [_by_taints(workload, where, view) for view in snapshot.pools],
     )
     return compiled(where, snapshot.resources.columns, scalars, snapshot, reach)

@@ -105,11 +105,16 @@ class Port(Narrow, frozen=True, kw_only=True):
     host_ip: str | None = None
 
 
+class RestartRule(Narrow, frozen=True, kw_only=True):
+    action: str = ""
+
+
 class Container(Narrow, frozen=True, kw_only=True):
     name: str = ""
     resources: Resources | None = None
     ports: list[Port] | None = None
     restart_policy: str | None = None
+    restart_policy_rules: list[RestartRule] | None = None
 
 
 class NodeTerm(Narrow, frozen=True, kw_only=True):
@@ -174,6 +179,10 @@ class Volume(Narrow, frozen=True, kw_only=True):
     name: str = ""
     persistent_volume_claim: ClaimedVolume | None = None
     ephemeral: dict[str, Any] | None = None
+    aws_elastic_block_store: dict[str, Any] | None = None
+    gce_persistent_disk: dict[str, Any] | None = None
+    iscsi: dict[str, Any] | None = None
+    rbd: dict[str, Any] | None = None
 
 
 class PodClaim(Narrow, frozen=True, kw_only=True):
@@ -209,6 +218,7 @@ class PodSpec(Narrow, frozen=True, kw_only=True):
     volumes: list[Volume] | None = None
     resource_claims: list[PodClaim] | None = None
     host_network: bool | None = None
+    host_users: bool | None = None
     scheduling_group: SchedulingGroup | None = None
 
 
@@ -230,6 +240,13 @@ class ContainerStatus(Narrow, frozen=True, kw_only=True):
     state: ContainerState | None = None
     allocated_resources: Quantities | None = None
     """After a resize in place: what it has, which may still be more than what is asked for."""
+    resources: Resources | None = None
+    """What is really in force."""
+
+
+class PodClaimStatus(Narrow, frozen=True, kw_only=True):
+    name: str
+    resource_claim_name: str | None = None
 
 
 class PodStatus(Narrow, frozen=True, kw_only=True):
@@ -240,6 +257,11 @@ class PodStatus(Narrow, frozen=True, kw_only=True):
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
+    resource_claim_statuses: list[PodClaimStatus] | None = None
+    """Names of claims that were made from templates."""
+    resources: Resources | None = None
+    allocated_resources: Quantities | None = None
+    """Of the pod as a whole, as for its containers."""
 
 
 class Pod(Narrow, frozen=True, kw_only=True):
@@ -291,8 +313,14 @@ class VolumeAffinity(Narrow, frozen=True, kw_only=True):
     required: NodeSelector | None = None
 
 
+class DriverVolume(Narrow, frozen=True, kw_only=True):
+    driver: str = ""
+    volume_handle: str = ""
+
+
 class VolumeSpec(Narrow, frozen=True, kw_only=True):
     node_affinity: VolumeAffinity | None = None
+    csi: DriverVolume | None = None
 
 
 class PersistentVolume(Narrow, frozen=True, kw_only=True):
@@ -303,6 +331,46 @@ class PersistentVolume(Narrow, frozen=True, kw_only=True):
 class StorageClass(Narrow, frozen=True, kw_only=True):
     metadata: Meta
     volume_binding_mode: str | None = None
+
+
+class Allocation(Narrow, frozen=True, kw_only=True):
+    node_selector: NodeSelector | None = None
+
+
+class Consumer(Narrow, frozen=True, kw_only=True):
+    uid: str = ""
+
+
+class ResourceClaimStatus(Narrow, frozen=True, kw_only=True):
+    allocation: Allocation | None = None
+    reserved_for: list[Consumer] | None = None
+
+
+class ResourceClaim(Narrow, frozen=True, kw_only=True):
+    """Devices that are claimed (resource.k8s.io)."""
+
+    metadata: Meta
+    status: ResourceClaimStatus = ResourceClaimStatus()
+
+
+class DriverLimit(Narrow, frozen=True, kw_only=True):
+    count: int | None = None
+
+
+class NodeDriver(Narrow, frozen=True, kw_only=True):
+    name: str
+    allocatable: DriverLimit | None = None
+
+
+class DriversOfNode(Narrow, frozen=True, kw_only=True):
+    drivers: list[NodeDriver] | None = None
+
+
+class StorageNode(Narrow, frozen=True, kw_only=True):
+    """What storage drivers say about a node (CSINode)."""
+
+    metadata: Meta
+    spec: DriversOfNode = DriversOfNode()
 
 
 class Anything(Narrow, frozen=True, kw_only=True):
