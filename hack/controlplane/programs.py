@@ -18,9 +18,10 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 VERSION = "v1.36.3"
@@ -52,7 +53,7 @@ class Module(NamedTuple):
     packages: dict[str, str]
     """Program -> Go package."""
     linking: str = "-s -w"
-    manifests: dict[str, str] = {}
+    manifests: Mapping[str, str] = MappingProxyType({})
     """Name -> `module:path` of files that come with it and are kept beside its programs, such as its CRDs."""
 
     @property

@@ -185,9 +185,7 @@ def _objects(operator: Operator, what: str) -> list[dict[str, Any]]:
 def _own_objects(operator: Operator) -> list[dict[str, Any]]:
     if not operator.namespace:
         return []
-    made: list[dict[str, Any]] = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": operator.namespace}}
-    ]
+    made: list[dict[str, Any]] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": operator.namespace}}]
     if operator.secret:
         named = {"name": operator.secret, "namespace": operator.namespace}
         made.append({"apiVersion": "v1", "kind": "Secret", "metadata": named})
@@ -212,11 +210,8 @@ def _apply(plane: ControlPlane, objects: list[dict[str, Any]]) -> None:
         return
     words = plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-")
     text = yaml.safe_dump_all(objects)
-    for attempt in range(3):
-        done = subprocess.run(words, input=text, text=True, check=False, capture_output=True)
-        if not done.returncode:
-            break
-    else:
+    done = subprocess.run(words, input=text, text=True, check=False, capture_output=True)
+    if done.returncode:
         raise ProcessError(f"the server refuses objects of an operator: {done.stderr[-1500:]}")
     crds = [one["metadata"]["name"] for one in objects if one["kind"] == "CustomResourceDefinition"]
     if crds:
