@@ -13,7 +13,7 @@ Must not: talk to a server; decide anything about admission.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
 from optimus.drivers.kube.grouping.building import Gang, Member, build_group
@@ -113,6 +113,14 @@ class Groups:
         if gang_id not in self._built:
             self._built[gang_id] = self._build(gang)
         return self._built[gang_id]
+
+    def members(self, gang_id: str) -> Set[str]:
+        """Uids of its pods, those that are over included."""
+        return self._gangs[gang_id].pods if gang_id in self._gangs else frozenset()
+
+    def look_again(self, gang_id: str) -> None:
+        """Something has changed that this package does not know of."""
+        self._touch(gang_id)
 
     def group_of(self, uid: str) -> str | None:
         """The gang of a pod; None while an owner of it is not known."""
