@@ -163,8 +163,15 @@ class Acting:
             if pod.spec.node_name or uid in self._asked:
                 continue
             self._asked[uid] = Asked(workload, slot, node, self._clock())
+            if why := self._mirror.outgrown(workload, slot, pod):
+                self._failed(uid, why, self._pause_s(workload))
+                continue
             self._facts.append(SlotBinding(workload, slot.role, slot.ordinal))
             self._go(self._bind(pod, self._asked[uid]))
+        held = {workload for workload, _ in self._places}
+        for workload in self._mirror.held - held:
+            self._mirror.look_again(workload)
+        self._mirror.held = held
 
     async def _bind(self, pod: Pod, asked: Asked) -> None:
         meta = pod.metadata

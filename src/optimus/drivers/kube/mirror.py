@@ -101,6 +101,8 @@ class Mirror:
         """By uid: its workload and the place it has, or is to have by a plan."""
         self._holders: dict[tuple[str, Slot], str] = {}
         """By workload and slot: the pod that has it or is to have it."""
+        self.held: set[str] = set()
+        """Workloads with places that wait for a pod: what the brain knows of them stays as it is."""
         self._known_nodes: dict[str, Node] = {}
         self._namespace_queue: dict[str, str] = {}
         self._dirty_nodes: set[str] = set()
@@ -164,7 +166,7 @@ class Mirror:
             for name, workload in list(self.workloads.items()):
                 if workload.namespace == meta.name:
                     self.workloads[name] = structs.replace(workload, queue="")  # looked at again
-                    self._look_again(name)
+                    self.look_again(name)
 
     def namespace_gone(self, name: str) -> None:
         self._counting.see_namespace(name, None)
@@ -178,7 +180,7 @@ class Mirror:
                 self._needs.pop(uid, None)
                 self._dirty_pods.add(uid)
                 if (gang := self.groups.group_of(uid)) is not None:
-                    self._look_again(gang)
+                    self.look_again(gang)
 
     def queue(self, queue: Queue) -> None:
         self._facts.append(QueueSeen(queue))
@@ -224,7 +226,7 @@ class Mirror:
         self._dirty_nodes |= self.nodes.keys()
         self._dirty_pods |= self.pods.keys()
         for gang in self.groups.ids():
-            self._look_again(gang)
+            self.look_again(gang)
         return self.news()
 
     # -- which pod takes which place ----------------------------------------------------------------------------------
@@ -242,6 +244,19 @@ class Mirror:
             uid = pod.metadata.uid
             self._planned[uid], self._holders[workload, slot] = (workload, slot), uid
         return pod
+
+    def outgrown(self, workload: str, slot: Slot, pod: Pod) -> str:
+        """Why the pod is not what its place was given for; empty if it is. A template may say less than its pod."""
+        known = self.workloads[workload]
+        given = next((role.request for role in known.gang.roles if role.name == slot.role), None)
+        needs = self._needs_of(pod)
+        if given is None:
+            return f"there is no role {slot.role} any more"
+        if needs.obstacle is not None:
+            return needs.obstacle.text()
+        asked, there = amounts_of(needs.request), amounts_of(given)
+        more = sorted(name for name, amount in asked.items() if amount > there.get(name, 0))
+        return f"the pod asks for more {', '.join(more)} than was known when its place was chosen" if more else ""
 
     def unseat(self, workload: str, slot: Slot) -> None:
         """The place is given up, and nothing runs there."""
@@ -353,7 +368,7 @@ class Mirror:
         some run, what the brain knows of them stays."""
         known = self.workloads.get(group.id)
         runs = any(self._seats[uid].slot.role == role.name for uid in self._seated.get(group.id, ()))
-        if known is not None and runs:
+        if known is not None and (runs or group.id in self.held):
             for old in known.gang.roles:
                 if old.name == role.name:
                     waiting = next((pod for pod in self._members(group.id, role.name) if self._waits(pod)), None)
@@ -383,7 +398,7 @@ class Mirror:
         ended = sum(role.ended for role in group.roles) if group is not None else 0
         return Outcome.SUCCEEDED if ended else Outcome.CANCELLED
 
-    def _look_again(self, gang: str) -> None:
+    def look_again(self, gang: str) -> None:
         for uid in self.groups.members(gang):
             self._dirty_pods.add(uid)
         self.groups.look_again(gang)
@@ -468,6 +483,11 @@ class Mirror:
     def _age(self, uid: str) -> tuple[str, str]:
         pod = self.pods.get(uid)
         return (pod.metadata.creation_timestamp or "" if pod is not None else "", uid)
+
+
+def amounts_of(request: Request) -> dict[str, int]:
+    core = {"GPUs": request.gpu_count * request.gpu_milli, "CPU": request.cpu_milli, "memory": request.memory_mib}
+    return {**core, **dict(request.accelerators)}
 
 
 def _same_rules(old: Pod, new: Pod) -> bool:

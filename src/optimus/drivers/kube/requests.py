@@ -88,7 +88,8 @@ def read_amounts(quantities: Quantities | None) -> Amounts:
 
 
 def _asked(resources: Resources | None) -> Amounts:
-    return read_amounts(resources.requests) if resources else {}
+    """A limit is a request where none is written: the server says so of pods, and of templates it does not."""
+    return {**read_amounts(resources.limits), **read_amounts(resources.requests)} if resources else {}
 
 
 def _named(resource: str, gpu_names: tuple[str, ...]) -> str:
