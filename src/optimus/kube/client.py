@@ -15,25 +15,24 @@ not. A server does not act on half a request, so a guard that says no means that
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Generic, Self
 
 import aiohttp
 import msgspec
-from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
 from optimus.kube.config import Cluster
 from optimus.kube.counting import STOPPED, TIMED_OUT, UNREACHABLE, Counters
 from optimus.kube.credentials import Certificate, Identity
-from optimus.kube.decoding import Lines, Object, S, T, Unreadable, decode, decode_page
+from optimus.kube.decoding import S, T, Unreadable, decode, decode_page
 from optimus.kube.errors import Expired, KubeError, NoAnswer, NotSent, api_error
 from optimus.kube.resources import Resource
 from optimus.kube.trusting import tls_context
+from optimus.kube.wire import BROKEN, Guard, GuardedBody, hang_up, in_words, lines_of, lively_socket, words_of
 
 USER_AGENT = "optimus-scheduler"
 IN_FLIGHT = 64
@@ -47,9 +46,9 @@ MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
+WATCH = "watch"
 _READ_AT_ONCE = 1 << 18
 
-Guard = Callable[[], bool]
 Query = Mapping[str, str]
 
 
@@ -57,6 +56,16 @@ class Listing(msgspec.Struct, Generic[T], gc=False):
     items: list[T]
     unreadable: list[Unreadable]
     resource_version: str
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    method: str
+    url: URL
+    timeout: aiohttp.ClientTimeout
+    verb: str
+    body: bytes | None = None
+    content_type: str = JSON
+    guard: Guard | None = None
 
 
 class Client:
@@ -78,7 +87,7 @@ class Client:
 
     async def __aenter__(self) -> Self:
         # What limits is `in_flight`; watches stay open and must not take a place.
-        connector = aiohttp.TCPConnector(limit=0, socket_factory=_lively_socket)
+        connector = aiohttp.TCPConnector(limit=0, socket_factory=lively_socket)
         headers = [("User-Agent", self._agent), ("Accept", JSON), ("Accept-Encoding", "identity")]
         self._open = aiohttp.ClientSession(
             connector=connector,
@@ -151,10 +160,8 @@ class Client:
         """Lines as they come, several at a time. Ends when the server ends it; raises `NoAnswer` when it breaks off or
         nothing is heard for `quiet_s`."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=quiet_s)
-        async with (
-            self._answer("GET", path, {**query, "watch": "true"}, timeout, verb="watch") as response,
-            aclosing(_lines(response)) as lines,
-        ):
+        asked = _Asked("GET", self._url(path, {**query, "watch": "true"}), timeout, WATCH)
+        async with self._answer(asked) as response, aclosing(lines_of(response)) as lines:
             yield lines
 
     # -- changing -------------------------------------------------------------------------------------------------
@@ -215,102 +222,76 @@ class Client:
         assert guard is None or body, "a guard is asked between head and body"
         total = self._timeout_s if timeout_s is None else timeout_s
         timeout = aiohttp.ClientTimeout(total=total, sock_connect=min(CONNECT_S, total))
+        asked = _Asked(method, self._url(path, query), timeout, verb or method.lower(), body, content_type, guard)
         async with self._room:
             self.counters.in_flight += 1
             try:
-                async with self._answer(
-                    method, path, query or {}, timeout, body=body, content_type=content_type, guard=guard, verb=verb
-                ) as response:
+                async with self._answer(asked) as response:
                     return await response.read()
-            except (aiohttp.ClientError, OSError, TimeoutError) as error:  # while the body was read
-                raise NoAnswer(f"the answer of {self.cluster.server} broke off: {_words(error)}") from None
+            except BROKEN as error:  # while the answer was read
+                raise NoAnswer(f"the answer of {self.cluster.server} broke off: {in_words(error)}") from None
             finally:
                 self.counters.in_flight -= 1
 
     @asynccontextmanager
-    async def _answer(
-        self,
-        method: str,
-        path: str,
-        query: Query,
-        timeout: aiohttp.ClientTimeout,
-        *,
-        body: bytes | None = None,
-        content_type: str = JSON,
-        guard: Guard | None = None,
-        verb: str = "",
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """An answer that is a success; with a fresh identity if the first was refused."""
-        verb = verb or method.lower()
+    async def _answer(self, asked: _Asked) -> AsyncIterator[aiohttp.ClientResponse]:
+        """One that is a success; with a fresh identity if the first was refused."""
         begun = time.monotonic()
         identity = await self._identity()
-        response = await self._send(method, path, query, timeout, identity, body, content_type, guard, verb)
+        response = await self._send(asked, identity)
         if response.status == 401 and await asyncio.to_thread(self.cluster.credentials.refused, identity):
             response.release()
             self.counters.renewed_credentials += 1
-            self.counters.answered(verb, 401, time.monotonic() - begun)
-            identity = await self._identity()
-            response = await self._send(method, path, query, timeout, identity, body, content_type, guard, verb)
+            self.counters.answered(asked.verb, 401, time.monotonic() - begun)
+            response = await self._send(asked, await self._identity())
+        self.counters.answered(asked.verb, response.status, time.monotonic() - begun)
         try:
             if response.status >= 300:
-                raise api_error(response.status, await _words_of(response), response.headers.get("Retry-After", ""))
-            if verb == "watch":
-                self.counters.answered(verb, response.status, time.monotonic() - begun)
+                raise api_error(response.status, await words_of(response), response.headers.get("Retry-After", ""))
             yield response
         finally:
-            if verb == "watch" and response.status < 300:
-                _hang_up(response)
-            else:
-                response.release()
-                self.counters.answered(verb, response.status, time.monotonic() - begun)
+            hang_up(response) if asked.verb == WATCH else response.release()
 
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        query: Query,
-        timeout: aiohttp.ClientTimeout,
-        identity: Identity,
-        body: bytes | None,
-        content_type: str,
-        guard: Guard | None,
-        verb: str,
-    ) -> aiohttp.ClientResponse:
+    async def _send(self, asked: _Asked, identity: Identity) -> aiohttp.ClientResponse:
         assert self._open is not None, "use it as `async with Client(…) as client`"
         headers = {"Authorization": f"Bearer {identity.token}"} if identity.token else {}
-        if body is not None:
-            headers["Content-Type"] = content_type
-        guarded = _GuardedBody(body, guard) if body is not None and guard is not None else None
+        body: bytes | GuardedBody | None = asked.body
+        if asked.body is not None:
+            headers["Content-Type"] = asked.content_type
+            if asked.guard is not None:
+                body = GuardedBody(asked.body, asked.guard)
         begun = time.monotonic()
         try:
             return await self._open.request(
-                method,
-                URL(self.cluster.server + path, encoded=True).with_query(query) if query else self._url(path),
-                data=guarded or body,
+                asked.method,
+                asked.url,
+                data=body,
                 headers=headers,
-                timeout=timeout,
+                timeout=asked.timeout,
                 ssl=self._tls(identity.certificate) or True,
                 server_hostname=self.cluster.server_name or None,
                 allow_redirects=False,
             )
-        except aiohttp.ClientConnectorCertificateError as error:
-            self.counters.answered(verb, UNREACHABLE, time.monotonic() - begun)
-            raise NotSent(
-                f"{self.cluster.server} is not trusted ({error.certificate_error}): look at certificate-authority and "
-                f"tls-server-name of {self.cluster.source}"
-            ) from None
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            self.counters.answered(verb, UNREACHABLE, time.monotonic() - begun)
-            raise NotSent(f"nobody answers at {self.cluster.server}: {_words(error)}") from None
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            if guarded is not None and guarded.stopped:
-                self.counters.answered(verb, STOPPED, time.monotonic() - begun)
-                raise NotSent("the guard said no") from None
-            self.counters.answered(verb, TIMED_OUT, time.monotonic() - begun)
-            raise NoAnswer(f"no answer of {self.cluster.server}: {_words(error)}") from None
+        except BROKEN as error:
+            why, told = self._failed(error, stopped=isinstance(body, GuardedBody) and body.stopped)
+            self.counters.answered(asked.verb, why, time.monotonic() - begun)
+            raise told from None
 
-    def _url(self, path: str) -> URL:
-        return URL(self.cluster.server + path, encoded=True)
+    def _failed(self, error: Exception, *, stopped: bool) -> tuple[str, KubeError]:
+        """Whether anything can have reached the server is what matters."""
+        if stopped:
+            return STOPPED, NotSent("the guard said no")
+        server, source = self.cluster.server, self.cluster.source
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            look = f"look at certificate-authority and tls-server-name of {source}"
+            return UNREACHABLE, NotSent(f"{server} is not trusted ({error.certificate_error}): {look}")
+        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+            return UNREACHABLE, NotSent(f"nobody answers at {server}: {in_words(error)}")
+        return TIMED_OUT, NoAnswer(f"no answer of {server}: {in_words(error)}")
+
+    def _url(self, path: str, query: Query | None = None) -> URL:
+        url = URL(self.cluster.server + path, encoded=True)
+        return url.with_query(query) if query else url
 
     async def _identity(self) -> Identity:
         credentials = self.cluster.credentials
@@ -321,24 +302,6 @@ class Client:
         if self._shown is None or self._shown[0] != certificate:
             self._shown = (certificate, tls_context(self.cluster, certificate))
         return self._shown[1]
-
-
-class _GuardedBody(aiohttp.BytesPayload):
-    """A body that asks before it leaves."""
-
-    def __init__(self, body: bytes, guard: Guard) -> None:
-        super().__init__(body, content_type=JSON)
-        self._guard = guard
-        self.stopped = False
-
-    async def write(self, writer: AbstractStreamWriter) -> None:
-        await self.write_with_length(writer, None)
-
-    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
-        if not self._guard():
-            self.stopped = True
-            raise NotSent("the guard said no")
-        await super().write_with_length(writer, content_length)
 
 
 def selecting(labels: str, fields: str) -> dict[str, str]:
@@ -353,59 +316,3 @@ def delete_options(uid: str = "", resource_version: str = "", grace_s: int | Non
     if grace_s is not None:
         options["gracePeriodSeconds"] = grace_s
     return options
-
-
-async def _words_of(response: aiohttp.ClientResponse) -> bytes:
-    """Of a refusal; it counts also if they break off."""
-    try:
-        return await response.read()
-    except (aiohttp.ClientError, OSError, TimeoutError):
-        return b""
-
-
-def _hang_up(response: aiohttp.ClientResponse) -> None:
-    """A watch that is left has more to come, so its connection is of no more use; nor is a polite end of TLS."""
-    if response.connection is not None and response.connection.transport is not None:
-        response.connection.transport.abort()
-    response.close()
-
-
-async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[list[bytes], None]:
-    lines = Lines()
-    try:
-        while piece := await response.content.readany():
-            if complete := lines.feed(piece):
-                yield complete
-    except (aiohttp.ClientError, OSError, TimeoutError) as error:
-        raise NoAnswer(f"the watch broke off: {_words(error)}") from None
-
-
-def _words(error: Exception) -> str:
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return error.os_error.strerror or str(error.os_error)
-    return str(error) or ("the time was up" if isinstance(error, TimeoutError) else type(error).__name__)
-
-
-def _lively_socket(address: tuple[Any, ...]) -> socket.socket:
-    """A peer that vanished without a word (a node that lost its power) is noticed within half a minute."""
-    family, kind, protocol = address[:3]
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 30_000)):
-        if hasattr(socket, option):  # not everywhere
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    return made
-
-
-__all__ = [
-    "APPLY",
-    "JSON",
-    "JSON_PATCH",
-    "MERGE",
-    "STRATEGIC",
-    "Client",
-    "Guard",
-    "KubeError",
-    "Listing",
-    "Object",
-]

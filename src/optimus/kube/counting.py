@@ -12,7 +12,7 @@ class Counters:
         self.requests: dict[tuple[str, str], int] = defaultdict(int)
         """(verb, code) -> count; the code is an HTTP status, or why there is none."""
         self.seconds: dict[str, float] = defaultdict(float)
-        """verb -> time from asking to the end of the answer; of a watch, until it begins."""
+        """verb -> time from asking until the answer begins."""
         self.renewed_credentials = 0
         self.in_flight = 0
 

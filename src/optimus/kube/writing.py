@@ -25,8 +25,9 @@ from typing import Any
 import msgspec
 
 from optimus.kube import errors
-from optimus.kube.client import JSON, MERGE, Client, Guard, delete_options
+from optimus.kube.client import JSON, MERGE, Client, delete_options
 from optimus.kube.resources import PODS, Resource
+from optimus.kube.wire import Guard
 
 IN_FLIGHT = 48
 TIMEOUT_S = 4.0
