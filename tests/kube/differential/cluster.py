@@ -1,8 +1,8 @@
 """The real server and the real kube-scheduler: which nodes it finds feasible for a pod, and where it puts it.
 
-kube-scheduler is asked in its own way: a pod is made, and it is bound or gets the condition that it cannot be. All nodes
-that pass its filters are told to an extender, which is this process; it picks one of them by lot, so that worlds do not
-fill up in the order of anybody's scores. Preemption is off: it would change the world while it is looked at.
+kube-scheduler is asked in its own way: a pod is made, and it is bound or gets the condition that it cannot be. All
+nodes that pass its filters are told to an extender, which is this process; it picks one of them by lot, so that worlds
+do not fill up in the order of anybody's scores. Preemption is off: it would change the world while it is looked at.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 _EVENTS = msgspec.json.Decoder(Event)
-_PODS = msgspec.json.Decoder(Pod)
 
 
 class Cluster:
@@ -94,7 +93,7 @@ class Cluster:
         self._scheduler.stop()
         await self._runner.cleanup()
 
-    # -- objects --------------------------------------------------------------------------------------------------------
+    # -- objects ------------------------------------------------------------------------------------------------------
 
     async def post(self, path: str, body: Json) -> bytes:
         async with self._session.post(path, json=body) as answer:
@@ -113,6 +112,8 @@ class Cluster:
     async def patch_status(self, path: str, status: Json) -> None:
         headers = {"Content-Type": "application/merge-patch+json"}
         async with self._session.patch(f"{path}/status", json={"status": status}, headers=headers) as answer:
+            if answer.status != 200:
+                raise RuntimeError(f"{path} {json.dumps(status)}: {await answer.text()}")
             await answer.read()
 
     async def get(self, path: str) -> bytes:
@@ -141,9 +142,11 @@ class Cluster:
         pods = [self.delete(f"/api/v1/namespaces/{name}/pods", gracePeriodSeconds="0") for name in NAMESPACES]
         await asyncio.gather(*pods)
         claims = [self.delete(f"/api/v1/namespaces/{name}/persistentvolumeclaims") for name in NAMESPACES]
-        await asyncio.gather(*claims, self.delete("/api/v1/nodes"), self.delete("/api/v1/persistentvolumes"))
+        devices = [self.delete(f"/apis/resource.k8s.io/v1/namespaces/{name}/resourceclaims") for name in NAMESPACES]
+        shared = ("/api/v1/nodes", "/api/v1/persistentvolumes", "/apis/storage.k8s.io/v1/csinodes")
+        await asyncio.gather(*claims, *devices, *map(self.delete, shared))
 
-    # -- asking ---------------------------------------------------------------------------------------------------------
+    # -- asking -------------------------------------------------------------------------------------------------------
 
     async def ask(self, pod: Json) -> Verdict:
         """Make the pod and wait until it is bound or known not to be."""
@@ -204,7 +207,3 @@ def _is_decided(event: Event) -> bool:
     return bool(pod.spec.node_name) or any(
         one.type == "PodScheduled" and one.status == "False" for one in pod.status.conditions or ()
     )
-
-
-def read_pod_object(text: bytes) -> Pod:
-    return _PODS.decode(text)
