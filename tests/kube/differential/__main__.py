@@ -1,11 +1,11 @@
 """As many random worlds as one likes before kube-scheduler and before the brain.
 
-    python -m tests.kube.differential --worlds 2000     until so many have been compared in all; goes on where it stopped
+    python -m tests.kube.differential --worlds 2000     until so many are compared in all; goes on where it stopped
     python -m tests.kube.differential --seed 17         one world again, with every difference
     python -m tests.kube.differential --fresh           forget what was compared before
 
-What was compared is written to benchmarks/results/kube_differential.json after every few worlds: pods by rule, differences
-that are meant with their explanation, and those that are not. Any of the latter is a failure.
+What was compared is written to benchmarks/results/kube_differential.json after every few worlds: pods by rule,
+differences that are meant with their explanation, and those that are not. Any of the latter is a failure.
 """
 
 from __future__ import annotations

@@ -95,10 +95,10 @@ class Cluster:
 
     # -- objects ------------------------------------------------------------------------------------------------------
 
-    async def post(self, path: str, body: Json) -> bytes:
+    async def post(self, path: str, body: Json, accepted: tuple[int, ...] = (200, 201)) -> bytes:
         async with self._session.post(path, json=body) as answer:
             text = await answer.read()
-            if answer.status not in (200, 201):
+            if answer.status not in accepted:
                 raise RuntimeError(f"{path} {json.dumps(body)}: {text.decode()}")
             return text
 
@@ -121,21 +121,20 @@ class Cluster:
             return await answer.read()
 
     async def _furnish(self) -> None:
-        """What all worlds share."""
-        for name, labels in NAMESPACES.items():
-            await self.post("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
-        for name, value in PRIORITIES.items():
-            await self.post("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": value})
+        """What all worlds share; it may be there already."""
         overhead = {"podFixed": {"cpu": "250m", "memory": "120Mi"}}
-        runtime: Json = {"metadata": {"name": RUNTIME}, "handler": RUNTIME, "overhead": overhead}
-        await self.post("/apis/node.k8s.io/v1/runtimeclasses", runtime)
+        shared: list[tuple[str, Json]] = [
+            ("/apis/node.k8s.io/v1/runtimeclasses", {"handler": RUNTIME, "overhead": overhead, **_named(RUNTIME)})
+        ]
+        for name, labels in NAMESPACES.items():
+            shared.append(("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}}))
+        for name, value in PRIORITIES.items():
+            shared.append(("/apis/scheduling.k8s.io/v1/priorityclasses", {"value": value, **_named(name)}))
         for name, mode in ((AT_ONCE, "Immediate"), (WAITS, "WaitForFirstConsumer")):
-            kind = {
-                "metadata": {"name": name},
-                "provisioner": "kubernetes.io/no-provisioner",
-                "volumeBindingMode": mode,
-            }
-            await self.post("/apis/storage.k8s.io/v1/storageclasses", kind)
+            kind = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": mode, **_named(name)}
+            shared.append(("/apis/storage.k8s.io/v1/storageclasses", kind))
+        for path, body in shared:
+            await self.post(path, body, accepted=(201, 409))
 
     async def clear(self) -> None:
         """The world is over."""
@@ -190,6 +189,10 @@ class Cluster:
                     waiting = self._waiting.get(event.object.key)
                     if waiting is not None and not waiting.done() and _is_decided(event):
                         waiting.set_result(event.object)
+
+
+def _named(name: str) -> Json:
+    return {"metadata": {"name": name}}
 
 
 async def _lines(stream: Any) -> Any:
