@@ -224,7 +224,7 @@ def _amount(resource: str, amount: int) -> str:
         return f"{format_resource(resource, amount)} {resource}"
     if resource == PODS or resource.startswith(PORT):
         whole = "place for a pod" if resource == PODS else f"port {resource.removeprefix(PORT)}"
-        return whole if amount else f"no {whole}"
+        return f"no {whole}" if not amount else f"a {whole}" if resource == PODS else whole
     if resource.startswith(ATTACH):
         return f"{amount} more of the volumes of {resource.removeprefix(ATTACH)}"
     told = format_memory(amount // MIB) if resource.startswith(IN_BYTES) else str(amount)

@@ -25,7 +25,7 @@ from optimus.drivers.kube.objects import (
     VolumeClaim,
 )
 from optimus.drivers.kube.objects import Node as KubeNode
-from optimus.drivers.kube.requests import effective, read_amounts
+from optimus.drivers.kube.requests import effective, ports_of, read_amounts
 from optimus.drivers.kube.volumes import Around, attach_limits
 from optimus.model.reasons import Code
 from tests.kube.differential.cluster import Cluster, Verdict
@@ -38,6 +38,7 @@ LATER_S = 0.1
 NOT_READY = "a node that is not ready takes no new work, whatever is tolerated"
 MEMORY = "memory is counted in MiB, rounded against whoever asks"
 SHARED = "a volume that pods of one node share counts once for each of them against the limit of its driver"
+FORGOTTEN = "kube-scheduler forgets a host port that two pods of a node have when one of them has ended; we do not"
 UNSUPPORTED = "what is not supported gets a reason, not a place"
 
 
@@ -130,7 +131,9 @@ async def _mirror(cluster: Cluster, world: World) -> Mirror:
         mirror.counting.see_namespace(one.metadata.name, one.metadata.labels or {})
     mirror.open(two_pools=world.two_pools)
     for pod in pods:
-        if not pod.over:
+        if pod.over:
+            mirror.over.append(pod)
+        else:
             mirror.is_there(pod)
     return mirror
 
@@ -192,6 +195,8 @@ def _explain(mirror: Mirror, verdict: Verdict, judgement: Judgement, node: str) 
         return NOT_READY
     if _only_rounding(mirror, verdict.pod, node):
         return MEMORY
+    if _is_forgotten(mirror, verdict.pod, node):
+        return FORGOTTEN
     return SHARED if _shares_a_volume(mirror, verdict.pod, node) else ""
 
 
@@ -202,6 +207,13 @@ def _only_rounding(mirror: Mirror, pod: Pod, node: str) -> bool:
     asked = effective(pod).get("memory", 0)
     has = read_amounts(mirror.nodes[node].status.allocatable)["memory"]
     return asked > 0 and -(-asked // (1 << 20)) > has // (1 << 20) - sum(there)
+
+
+def _is_forgotten(mirror: Mirror, pod: Pod, node: str) -> bool:
+    """Whether a port that it wants was one of a pod that has ended there, and is that of another that has not."""
+    ended = {port for one in mirror.over if one.spec.node_name == node for port in ports_of(one)}
+    there = {port for one in mirror.pods.values() if one.spec.node_name == node for port in ports_of(one)}
+    return bool(ports_of(pod).keys() & ended & there)
 
 
 def _shares_a_volume(mirror: Mirror, pod: Pod, node: str) -> bool:

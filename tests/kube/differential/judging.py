@@ -61,6 +61,8 @@ class Mirror:
     """Ours, with the request that the brain knows, and where."""
     pods: dict[str, Pod] = field(default_factory=dict)
     """All that are on nodes."""
+    over: list[Pod] = field(default_factory=list)
+    """Those that have ended there."""
     now_ms: int = 0
     _seen: dict[str, Node] = field(default_factory=dict)
 
