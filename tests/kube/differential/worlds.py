@@ -186,7 +186,11 @@ def _devices(draw: Draw, namespace: str, name: str, nodes: list[str]) -> Json:
         {"matchExpressions": [{"key": ZONE, "operator": "In", "values": draw.some(("a", "b", "c"), 2, 1)}]},
     )
     given = {"request": "one", "driver": DRIVER, "pool": "all", "device": name}
-    allocation = {"devices": {"results": [given]}, "nodeSelector": {"nodeSelectorTerms": [where]}}
+    allocation = {
+        "devices": {"results": [given]},
+        "nodeSelector": {"nodeSelectorTerms": [where]},
+        "allocationTimestamp": "2026-01-01T00:00:00Z",  # whoever binds a pod would add it, and may not
+    }
     return {**claim, "status": {"allocation": allocation}}
 
 
