@@ -40,11 +40,12 @@ format: $(READY)  ## put every file into house format
 bench: $(READY)  ## measure speed and quality
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-soak: $(READY)  ## random worlds against the invariants (MINUTES=10), every deliberate fault against the tests, 200 kills and 100 preemptions under load
+soak: $(READY)  ## random worlds against the invariants (MINUTES=10), every deliberate fault against the tests, 200 kills and 100 preemptions under load, 2000 worlds before kube-scheduler
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES) --jobs $(WORKERS) $(ARGS)
 	@$(BIN)/python -m tests.mutations --jobs $(WORKERS)
 	@$(BIN)/python -m tests.local.killing
 	@$(BIN)/python -m tests.local.preempting
+	@$(BIN)/python -m tests.kube.differential --worlds 2000
 
 kube-build: $(READY)  ## build etcd, Kubernetes and KWOK from their Go modules into a cache (once, about seven minutes)
 	@$(BIN)/python -m hack.controlplane build

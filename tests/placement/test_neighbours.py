@@ -12,8 +12,8 @@ from optimus.model.observations import NodeSeen, Observation, PoolSeen, QueueSee
 from optimus.model.plans import Evict, Plan, Start
 from optimus.model.pools import NodePool
 from optimus.model.queues import GPU, PoolQuota, Queue, Quota
-from optimus.model.reasons import Code
-from optimus.model.rules import Bond, NeighbourRule, NodeRequirement, Operator, Where
+from optimus.model.reasons import Code, reason
+from optimus.model.rules import EVERYWHERE, Bond, NeighbourRule, NodeRequirement, Operator, Where
 from optimus.model.workloads import Group, Request, Role, Workload
 
 ZONE, HOST = "zone", "hostname"
@@ -211,3 +211,62 @@ def test_tolerations_of_a_role_and_cordoned_nodes() -> None:
     assert places(decided(nodes, work("w", where=empty_is_not_any))) == {}
     everything = Where(tolerations=(Toleration("node.kubernetes.io/unschedulable"),))
     assert places(decided(nodes, work("w", where=everything))) == {"team/w": ["n1"]}
+
+
+def test_a_rule_for_everywhere_allows_one_in_the_whole_cluster() -> None:
+    """A volume that only one pod may use: neither nodes nor pools make a difference."""
+    only = NeighbourRule(bond=Bond.APART, counter="~near/disk", level=EVERYWHERE, told="others that use disk")
+    pools = (NodePool(name="one", selector={"pool": "one"}), NodePool(name="two", selector={"pool": "two"}))
+    nodes = [node(f"n{i}", "a", labels={"pool": pool}) for i, pool in enumerate(("one", "two"))]
+    users = [work(name, rules=(only,), counted=("~near/disk",)) for name in ("first", "second")]
+    plan = decided(nodes, *users, pools=pools)
+    assert list(places(plan)) == ["team/first"]
+    (wait,) = plan.waiting
+    assert wait.reason.text().endswith("its rule about others allows it: apart from others that use disk")
+    assert places(decided(nodes, work("gang", 2, rules=(only,), counted=("~near/disk",)), pools=pools)) == {}
+
+
+def test_a_volume_says_where_it_can_be_and_not_what_it_spreads_over() -> None:
+    """Zone a has one already; b is empty, but cannot be reached: the skew counts all the same."""
+    spread = NeighbourRule(bond=Bond.SPREAD, counter="~near/w", level=ZONE, max_skew=1)
+    nodes = [node("a0", "a", foreign=ForeignUsage(accelerators={"~near/w": 1})), node("b0", "b")]
+    in_a = ((NodeRequirement(ZONE, Operator.IN, ("a",)),),)
+    by_volume = work("v", rules=(spread,), counted=("~near/w",), where=Where(all_of=(in_a,)))
+    assert reasons(decided(nodes, by_volume)) == {"team/v": Code.NEIGHBOURS}
+    by_affinity = work("w", rules=(spread,), counted=("~near/w",), where=Where(any_of=in_a))
+    assert places(decided(nodes, by_affinity)) == {"team/w": ["a0"]}
+
+
+def test_volumes_of_a_driver_have_no_end_where_a_node_declares_none() -> None:
+    nodes = [node("n0", "a", accelerators={"~attach/disks": 1}), node("n1", "a", gpus=0)]
+    request = Request(accelerators=(("~attach/disks", 2),))
+    role = Role(name="worker", request=request)
+    both = Workload(id="team/w", queue="q", gang=Group(roles=(role,)))
+    assert places(decided(nodes, both)) == {"team/w": ["n1"]}
+    assert reasons(decided(nodes[:1], both)) == {"team/w": Code.NO_SUCH_DEVICE}
+
+
+def test_numbers_of_nodes_are_decimals_of_64_bits() -> None:
+    above = NodeRequirement("gen", Operator.GREATER, ("7",))
+    for written, accepted in {"8": True, "1_0": False, "٩": False, "+9": True, "9" * 30: False}.items():
+        assert above.accepts(node("n", "a", labels={"gen": written})) is accepted, written
+
+
+def test_what_the_body_knows_against_it_is_the_one_reason_and_goes_away() -> None:
+    obstacle = reason(Code.NOT_READY, missing="volume claim data is not bound to a volume")
+    engine = Engine()
+    held_up = structs.replace(work("w"), obstacle=obstacle)
+    others = [work(f"other-{i}") for i in range(2)]
+    plan = engine.step(
+        [NodeSeen(node("n0", "a")), QueueSeen(Queue(name="q")), *map(WorkloadSeen, (*others, held_up))], 0
+    )
+    assert set(places(plan)) == {"team/other-0", "team/other-1"}, "those that ask for the same are not held up"
+    assert [wait.reason for wait in plan.waiting] == [obstacle]
+    assert places(engine.step([WorkloadSeen(structs.replace(held_up, obstacle=None))], 1)) == {"team/w": ["n0"]}
+    assert engine.step([WorkloadSeen(held_up)], 2).actions == (), "work that runs goes on"
+
+
+def test_a_full_node_says_so_by_places_for_pods() -> None:
+    full = [node("n0", "a", accelerators={"~pods": 1}, foreign=ForeignUsage(accelerators={"~pods": 1}))]
+    (wait,) = decided(full, work("w", gpu=0, counted=("~pods",))).waiting
+    assert wait.reason.text() == "no node of pool default has a place for a pod on one node"

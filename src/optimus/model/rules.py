@@ -22,6 +22,8 @@ PODS = "~pods"
 NEAR = "~near/"
 PORT = "~port/"
 ATTACH = "~attach/"
+IN_BYTES = ("~ephemeral-storage", "~hugepages-")
+"""Counters that begin like this are counted in bytes, all others in pieces."""
 PLENTY = 1 << 30
 """How many of a counter a node has where nobody runs out of it."""
 PORT_WHOLE = 1000

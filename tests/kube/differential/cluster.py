@@ -1,8 +1,8 @@
 """The real server and the real kube-scheduler: which nodes it finds feasible for a pod, and where it puts it.
 
-kube-scheduler is asked in its own way: a pod is made, and it is bound or gets the condition that it cannot be. All nodes
-that pass its filters are told to an extender, which is this process; it picks one of them by lot, so that worlds do not
-fill up in the order of anybody's scores. Preemption is off: it would change the world while it is looked at.
+kube-scheduler is asked in its own way: a pod is made, and it is bound or gets the condition that it cannot be. All
+nodes that pass its filters are told to an extender, which is this process; it picks one of them by lot, so that worlds
+do not fill up in the order of anybody's scores. Preemption is off: it would change the world while it is looked at.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 _EVENTS = msgspec.json.Decoder(Event)
-_PODS = msgspec.json.Decoder(Pod)
 
 
 class Cluster:
@@ -94,12 +93,12 @@ class Cluster:
         self._scheduler.stop()
         await self._runner.cleanup()
 
-    # -- objects --------------------------------------------------------------------------------------------------------
+    # -- objects ------------------------------------------------------------------------------------------------------
 
-    async def post(self, path: str, body: Json) -> bytes:
+    async def post(self, path: str, body: Json, accepted: tuple[int, ...] = (200, 201)) -> bytes:
         async with self._session.post(path, json=body) as answer:
             text = await answer.read()
-            if answer.status not in (200, 201):
+            if answer.status not in accepted:
                 raise RuntimeError(f"{path} {json.dumps(body)}: {text.decode()}")
             return text
 
@@ -113,6 +112,8 @@ class Cluster:
     async def patch_status(self, path: str, status: Json) -> None:
         headers = {"Content-Type": "application/merge-patch+json"}
         async with self._session.patch(f"{path}/status", json={"status": status}, headers=headers) as answer:
+            if answer.status != 200:
+                raise RuntimeError(f"{path} {json.dumps(status)}: {await answer.text()}")
             await answer.read()
 
     async def get(self, path: str) -> bytes:
@@ -120,30 +121,31 @@ class Cluster:
             return await answer.read()
 
     async def _furnish(self) -> None:
-        """What all worlds share."""
-        for name, labels in NAMESPACES.items():
-            await self.post("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
-        for name, value in PRIORITIES.items():
-            await self.post("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": value})
+        """What all worlds share; it may be there already."""
         overhead = {"podFixed": {"cpu": "250m", "memory": "120Mi"}}
-        runtime: Json = {"metadata": {"name": RUNTIME}, "handler": RUNTIME, "overhead": overhead}
-        await self.post("/apis/node.k8s.io/v1/runtimeclasses", runtime)
+        shared: list[tuple[str, Json]] = [
+            ("/apis/node.k8s.io/v1/runtimeclasses", {"handler": RUNTIME, "overhead": overhead, **_named(RUNTIME)})
+        ]
+        for name, labels in NAMESPACES.items():
+            shared.append(("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}}))
+        for name, value in PRIORITIES.items():
+            shared.append(("/apis/scheduling.k8s.io/v1/priorityclasses", {"value": value, **_named(name)}))
         for name, mode in ((AT_ONCE, "Immediate"), (WAITS, "WaitForFirstConsumer")):
-            kind = {
-                "metadata": {"name": name},
-                "provisioner": "kubernetes.io/no-provisioner",
-                "volumeBindingMode": mode,
-            }
-            await self.post("/apis/storage.k8s.io/v1/storageclasses", kind)
+            kind = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": mode, **_named(name)}
+            shared.append(("/apis/storage.k8s.io/v1/storageclasses", kind))
+        for path, body in shared:
+            await self.post(path, body, accepted=(201, 409))
 
     async def clear(self) -> None:
         """The world is over."""
         pods = [self.delete(f"/api/v1/namespaces/{name}/pods", gracePeriodSeconds="0") for name in NAMESPACES]
         await asyncio.gather(*pods)
         claims = [self.delete(f"/api/v1/namespaces/{name}/persistentvolumeclaims") for name in NAMESPACES]
-        await asyncio.gather(*claims, self.delete("/api/v1/nodes"), self.delete("/api/v1/persistentvolumes"))
+        devices = [self.delete(f"/apis/resource.k8s.io/v1/namespaces/{name}/resourceclaims") for name in NAMESPACES]
+        shared = ("/api/v1/nodes", "/api/v1/persistentvolumes", "/apis/storage.k8s.io/v1/csinodes")
+        await asyncio.gather(*claims, *devices, *map(self.delete, shared))
 
-    # -- asking ---------------------------------------------------------------------------------------------------------
+    # -- asking -------------------------------------------------------------------------------------------------------
 
     async def ask(self, pod: Json) -> Verdict:
         """Make the pod and wait until it is bound or known not to be."""
@@ -189,6 +191,10 @@ class Cluster:
                         waiting.set_result(event.object)
 
 
+def _named(name: str) -> Json:
+    return {"metadata": {"name": name}}
+
+
 async def _lines(stream: Any) -> Any:
     rest = b""
     async for chunk in stream.iter_any():
@@ -204,7 +210,3 @@ def _is_decided(event: Event) -> bool:
     return bool(pod.spec.node_name) or any(
         one.type == "PodScheduled" and one.status == "False" for one in pod.status.conditions or ()
     )
-
-
-def read_pod_object(text: bytes) -> Pod:
-    return _PODS.decode(text)

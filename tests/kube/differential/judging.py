@@ -1,7 +1,7 @@
 """Our side: the same objects, read by `optimus.drivers.kube`, before the real engine.
 
-Pods that are there are somebody else's, or ours: then they run in the engine, with the counters they took when they came,
-and what has changed since is counted beside them. That is what a body does, too.
+Pods that are there are somebody else's, or ours: then they run in the engine, with the counters they took when they
+came, and what has changed since is counted beside them. That is what a body does, too.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class Judgement(Struct, frozen=True):
 @dataclass
 class Mirror:
     nodes: dict[str, KubeNode]
+    limits: dict[str, dict[str, int]]
+    """By node: counters of volumes."""
     around: Around
     ours: bool
     counting: Counting = field(default_factory=Counting)
@@ -57,6 +59,10 @@ class Mirror:
     others: dict[str, tuple[PodNeeds, str]] = field(default_factory=dict)
     running: dict[str, tuple[Request, str, tuple[int, ...]]] = field(default_factory=dict)
     """Ours, with the request that the brain knows, and where."""
+    pods: dict[str, Pod] = field(default_factory=dict)
+    """All that are on nodes."""
+    over: list[Pod] = field(default_factory=list)
+    """Those that have ended there."""
     now_ms: int = 0
     _seen: dict[str, Node] = field(default_factory=dict)
 
@@ -67,6 +73,7 @@ class Mirror:
     def is_there(self, pod: Pod) -> None:
         """Somebody else's pod on a node."""
         needs = read_pod(pod, self.around)
+        self.pods[pod.key] = pod
         self.counting.see(pod.key, needs.social, to_place=False)
         self.others[pod.key] = (needs, pod.spec.node_name or "")
 
@@ -85,6 +92,7 @@ class Mirror:
         return Judgement(feasible, starts[0] if starts else "", why, needs)
 
     def placed(self, pod: Pod, needs: PodNeeds, node: str) -> None:
+        self.pods[pod.key] = pod
         if self.ours:
             spec = self.engine.state.workloads.spec(self.engine.state.workloads.row_of[pod.key])
             request = spec.gang.roles[0].request
@@ -100,7 +108,7 @@ class Mirror:
         self._observe([WorkloadEnded(pod.key)])
         self.counting.forget(pod.key)
 
-    # -- the brain ------------------------------------------------------------------------------------------------------
+    # -- the brain ----------------------------------------------------------------------------------------------------
 
     def _feasible(self, pod: str) -> frozenset[str]:
         """By the rooms in which the brain looks for a start."""
@@ -125,7 +133,7 @@ class Mirror:
             beside = taken_beside(
                 (known, self.counting.takes(pod)) for pod, (known, there, _) in self.running.items() if there == name
             )
-            read = read_node(node, taken, beside=beside)
+            read = read_node(node, taken, beside=beside, attach_limits=self.limits.get(name))
             if self._seen.get(name) != read:
                 self._seen[name] = read
                 changed.append(NodeSeen(read))

@@ -22,6 +22,7 @@ LEVELS = (HOST, ZONE, "rack")
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 RUNTIME, PRIORITIES = "heavy", {"low": 100, "high": 1000}
 WAITS, AT_ONCE = "waits", "at-once"
+DRIVER = "disks.example.com"
 BOUND = "pv.kubernetes.io/bind-completed"
 
 
@@ -34,11 +35,16 @@ class World:
     nodes: list[Json] = field(default_factory=list)
     volumes: list[Json] = field(default_factory=list)
     claims: list[Json] = field(default_factory=list)
+    limits: list[Json] = field(default_factory=list)
+    """How many volumes of a driver a node takes (CSINode)."""
+    devices: list[Json] = field(default_factory=list)
+    """Claims of devices, with their status."""
     there: list[Json] = field(default_factory=list)
     """Bound before anybody is asked."""
     leaving: set[str] = field(default_factory=set)
-    over: set[str] = field(default_factory=set)
-    """Of those that are there: being deleted; ended."""
+    """Of those that are there: being deleted."""
+    statuses: dict[str, Json] = field(default_factory=dict)
+    """Of those that are there: ended, or resized in place."""
     to_place: list[Json] = field(default_factory=list)
     rules: dict[str, list[str]] = field(default_factory=dict)
     """By pod: the rules it has."""
@@ -72,7 +78,7 @@ def random_world(seed: int) -> World:
     world.nodes = [_node(draw, f"w{seed}-n{i}", two_pools=world.two_pools) for i in range(draw.number(3, 12))]
     names = [node["metadata"]["name"] for node in world.nodes]
     _storage(draw, world, names)
-    for i in range(draw.number(2, 20)):
+    for i in range(draw.number(2, 16)):
         pod = _pod(draw, world, f"there-{i}")
         pod["spec"].pop("schedulingGates", None)
         pod["spec"]["nodeName"] = draw.one(*names)
@@ -80,7 +86,9 @@ def random_world(seed: int) -> World:
         if draw.chance(12):
             world.leaving.add(_key(pod))
         elif draw.chance(6):
-            world.over.add(_key(pod))
+            world.statuses[_key(pod)] = {"phase": draw.one("Succeeded", "Failed")}
+        elif draw.chance(12):
+            world.statuses[_key(pod)] = _resized(draw, pod)
     world.rules.clear()
     world.to_place = [_pod(draw, world, f"p{i}") for i in range(draw.number(3, 20))]
     return world
@@ -94,57 +102,51 @@ def _key(pod: Json) -> str:
 
 
 def _node(draw: Draw, name: str, *, two_pools: bool) -> Json:
-    labels = {"world": "here"}
-    if draw.chance(92):
-        labels[HOST] = name
-    if draw.chance(85):
-        labels[ZONE] = draw.one("a", "b", "c")
-    if draw.chance(30):
-        labels[REGION] = draw.one("north", "south")
-    if draw.chance(12):
-        labels[OLD_ZONE] = draw.one("a", "b")
-    if draw.chance(75):
-        labels["rack"] = draw.one("r0", "r1", "r2", "r3")
-    if draw.chance(60):
-        labels["disk"] = draw.one("ssd", "hdd")
-    if draw.chance(50):
-        labels["gen"] = draw.one("1", "3", "7", "9", "x7", "1_0", "007")
-    if two_pools and draw.chance(50):
-        labels["pool"] = "two"
     has = {
-        "cpu": draw.one("2", "4", "7920m", "16"),
-        "memory": draw.one("2Gi", "4Gi", "7913508Ki", "16Gi"),
-        "pods": str(draw.number(2, 12)),
+        "cpu": draw.one("2", "6", "7920m", "16", "32"),
+        "memory": draw.one("3Gi", "6Gi", "7913508Ki", "16Gi", "64Gi"),
+        "pods": str(draw.number(3, 16)),
     }
-    if draw.chance(80):
-        has["ephemeral-storage"] = draw.one("10Gi", "40Gi", "1000000001")
-    if draw.chance(60):
-        has["nvidia.com/gpu"] = str(draw.number(1, 8))
-    if draw.chance(20):
-        has["amd.com/gpu"] = str(draw.number(1, 4))
-    if draw.chance(25):
-        has["nvidia.com/mig-1g.5gb"] = str(draw.number(1, 7))
-    if draw.chance(35):
-        has["example.com/fpga"] = str(draw.number(1, 3))
-    if draw.chance(35):
-        has["hugepages-2Mi"] = draw.one("64Mi", "256Mi")
-    spec: Json = {}
-    taints = [_taint(draw) for _ in range(draw.number(1, 2))] if draw.chance(35) else []
+    for resource, percent, amounts in (
+        ("ephemeral-storage", 80, ("10Gi", "40Gi", "1000000001")),
+        ("nvidia.com/gpu", 60, ("1", "2", "4", "8")),
+        ("amd.com/gpu", 20, ("1", "2", "4")),
+        ("nvidia.com/mig-1g.5gb", 25, ("1", "3", "7")),
+        ("example.com/fpga", 35, ("1", "3")),
+        ("hugepages-2Mi", 35, ("64Mi", "256Mi")),
+    ):
+        if draw.chance(percent):
+            has[resource] = draw.one(*amounts)
     ready = not draw.chance(7)
+    taints = [_taint(draw) for _ in range(draw.number(1, 2))] if draw.chance(35) else []
     if not ready:
         taints.append(NOT_READY)
-    taints = list({(one["key"], one["effect"]): one for one in taints}.values())
-    if taints:
-        spec["taints"] = taints
+    spec: Json = {"taints": list({(one["key"], one["effect"]): one for one in taints}.values())}
     if draw.chance(10):
         spec["unschedulable"] = True
-    status = {
-        "allocatable": has,
-        "capacity": has,
-        "conditions": [{"type": "Ready", "status": "True" if ready else "Unknown"}],
+    conditions = [{"type": "Ready", "status": "True" if ready else "Unknown"}]
+    return {
+        "metadata": {"name": name, "labels": _labels(draw, name, two_pools=two_pools)},
+        "spec": spec,
+        "status": {"allocatable": has, "capacity": has, "conditions": conditions},
     }
-    meta = {"name": name, "labels": labels}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec, "status": status}
+
+
+def _labels(draw: Draw, name: str, *, two_pools: bool) -> dict[str, str]:
+    labels = {}
+    for key, percent, values in (
+        (HOST, 92, (name,)),
+        (ZONE, 85, ("a", "b", "c")),
+        (REGION, 30, ("north", "south")),
+        (OLD_ZONE, 12, ("a", "b")),
+        ("rack", 75, ("r0", "r1", "r2", "r3")),
+        ("disk", 60, ("ssd", "hdd")),
+        ("gen", 50, ("1", "3", "7", "9", "x7", "1_0", "007")),
+        ("pool", 50 if two_pools else 0, ("two",)),
+    ):
+        if draw.chance(percent):
+            labels[key] = draw.one(*values)
+    return labels
 
 
 def _taint(draw: Draw) -> Json:
@@ -163,6 +165,33 @@ def _storage(draw: Draw, world: World, nodes: list[str]) -> None:
     for namespace in NAMESPACES:
         for i in range(draw.number(1, 4)):
             _claim(draw, world, namespace, f"data-{i}", nodes)
+        for i in range(draw.number(0, 2)):
+            world.devices.append(_devices(draw, namespace, f"devices-{i}", nodes))
+    for node in nodes:
+        if draw.chance(50):
+            driver: Json = {"name": DRIVER, "nodeID": node}
+            if draw.chance(80):
+                driver["allocatable"] = {"count": draw.number(0, 2)}
+            world.limits.append({"metadata": {"name": node}, "spec": {"drivers": [driver]}})
+
+
+def _devices(draw: Draw, namespace: str, name: str, nodes: list[str]) -> Json:
+    """Allocated on a node, on nodes of a zone, or not at all."""
+    asked = {"name": "one", "exactly": {"deviceClassName": "none"}}
+    claim: Json = {"metadata": {"name": name, "namespace": namespace}, "spec": {"devices": {"requests": [asked]}}}
+    if draw.chance(20):
+        return claim
+    where = draw.one(
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [draw.one(*nodes)]}]},
+        {"matchExpressions": [{"key": ZONE, "operator": "In", "values": draw.some(("a", "b", "c"), 2, 1)}]},
+    )
+    given = {"request": "one", "driver": DRIVER, "pool": "all", "device": name}
+    allocation = {
+        "devices": {"results": [given]},
+        "nodeSelector": {"nodeSelectorTerms": [where]},
+        "allocationTimestamp": "2026-01-01T00:00:00Z",  # whoever binds a pod would add it, and may not
+    }
+    return {**claim, "status": {"allocation": allocation}}
 
 
 def _claim(draw: Draw, world: World, namespace: str, name: str, nodes: list[str]) -> None:
@@ -189,8 +218,11 @@ def _claim(draw: Draw, world: World, namespace: str, name: str, nodes: list[str]
         "capacity": {"storage": "1Gi"},
         "accessModes": [mode],
         "storageClassName": AT_ONCE,
-        "hostPath": {"path": "/nowhere"},
     }
+    if draw.chance(50):
+        described["csi"] = {"driver": DRIVER, "volumeHandle": volume}
+    else:
+        described["hostPath"] = {"path": "/nowhere"}
     if kind in ("zone", "hosts"):
         requirement = {"key": ZONE, "operator": draw.one("In", "NotIn"), "values": draw.some(("a", "b", "c"), 2, 1)}
         if kind == "hosts":
@@ -220,6 +252,26 @@ def _pod(draw: Draw, world: World, name: str) -> Json:
         labels["rev"] = draw.one("1", "2")
     rules: list[str] = []
     spec = _containers(draw, rules)
+    _where(draw, world, spec, rules)
+    if draw.chance(18):
+        rules.append("volumes")
+        spec["volumes"] = _volumes(draw, world, namespace)
+    known = [one["metadata"]["name"] for one in world.devices if one["metadata"]["namespace"] == namespace]
+    if known and draw.chance(12):
+        rules.append("resource claims")
+        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": draw.one(*known)}]
+    if draw.chance(4):
+        rules.append("scheduling gate")
+        spec["schedulingGates"] = [{"name": "example.com/wait"}]
+    if draw.chance(15):
+        rules.append("priority class")
+        spec["priorityClassName"] = draw.one(*PRIORITIES)
+    world.rules[f"{namespace}/{name}"] = rules or ["resources only"]
+    meta = {"name": name, "namespace": namespace, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def _where(draw: Draw, world: World, spec: Json, rules: list[str]) -> None:
     hosts = [node["metadata"]["name"] for node in world.nodes]
     affinity: Json = {}
     if draw.chance(15):
@@ -243,18 +295,17 @@ def _pod(draw: Draw, world: World, name: str) -> Json:
         spec["topologySpreadConstraints"] = [_spread(draw, level) for level in levels]
     if affinity:
         spec["affinity"] = affinity
-    if draw.chance(18):
-        rules.append("volumes")
-        spec["volumes"] = _volumes(draw, world, namespace)
-    if draw.chance(4):
-        rules.append("scheduling gate")
-        spec["schedulingGates"] = [{"name": "example.com/wait"}]
-    if draw.chance(15):
-        rules.append("priority class")
-        spec["priorityClassName"] = draw.one(*PRIORITIES)
-    world.rules[f"{namespace}/{name}"] = rules or ["resources only"]
-    meta = {"name": name, "namespace": namespace, "labels": labels}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def _resized(draw: Draw, pod: Json) -> Json:
+    """A resize that is under way, or impossible."""
+    first = pod["spec"]["containers"][0]["name"]
+    has = {"cpu": draw.one("50m", "2"), "memory": draw.one("32Mi", "2Gi")}
+    given = {"cpu": draw.one("50m", "3"), "memory": draw.one("32Mi", "2Gi")}
+    status: Json = {"name": first, "image": "none", "imageID": "", "ready": False, "restartCount": 0}
+    status |= {"resources": {"requests": has}, "allocatedResources": given}
+    pending = {"type": "PodResizePending", "status": "True", "reason": draw.one("Infeasible", "Deferred")}
+    return {"containerStatuses": [status], "conditions": [pending] if draw.chance(60) else []}
 
 
 def _containers(draw: Draw, rules: list[str]) -> Json:
@@ -279,7 +330,19 @@ def _containers(draw: Draw, rules: list[str]) -> Json:
     if draw.chance(12):
         rules.append("overhead")
         spec["runtimeClassName"] = RUNTIME
+    _keep_ports_apart(spec)
     return spec
+
+
+def _keep_ports_apart(spec: Json) -> None:
+    """The server takes no pod that asks for the same port of the same address twice."""
+    seen: set[tuple[str, int, str]] = set()
+    for container in (*spec["containers"], *spec.get("initContainers", ())):
+        ports = {(one["protocol"], one["hostPort"], one.get("hostIP", "")): one for one in container.pop("ports", ())}
+        kept = [port for key, port in ports.items() if key not in seen]
+        seen |= ports.keys()
+        if kept:
+            container["ports"] = kept
 
 
 def _container(draw: Draw, name: str, rules: list[str], *, ports: bool = True) -> Json:
@@ -358,7 +421,7 @@ def _toleration(draw: Draw) -> Json:
 
 
 def _selector(draw: Draw) -> Json:
-    match draw.number(0, 7):
+    match draw.number(0, 11):
         case 0:
             return {}
         case 1:
@@ -416,4 +479,7 @@ def _volumes(draw: Draw, world: World, namespace: str) -> list[Json]:
     found: list[Json] = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": one}} for i, one in enumerate(names)]
     if draw.chance(5):
         found.append({"name": "scratch", "emptyDir": {}})
+    if draw.chance(3):
+        claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        found.append({"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}})
     return found

@@ -87,7 +87,7 @@ class _Using(Struct, frozen=True):
 
 _Subject = _Matching | _Having | _Using
 _Kind = tuple[str, tuple[tuple[str, str], ...], bool]
-"""Namespace, labels, whether it is leaving: pods that are alike in this match the same selectors."""
+"""Namespace, labels that anybody asks for, whether it is leaving: pods alike in this match the same selectors."""
 
 
 class Counting:
@@ -107,6 +107,8 @@ class Counting:
         """Numbers that mean nothing any more, but are still in somebody's books."""
         self._free: list[int] = []
         self._next = 0
+        self._keys: set[str] = set()
+        """Of labels that a selector has asked for."""
         self._meant: dict[_Kind, list[_Matching | _Having]] = {}
         """By kind of pod: the selectors it matches."""
 
@@ -216,13 +218,15 @@ class Counting:
     # -- who matches --------------------------------------------------------------------------------------------------
 
     def _matching(self, social: Social) -> list[_Matching]:
-        return [one for one in self._meaning(_kind(social)) if isinstance(one, _Matching)]
+        return [one for one in self._meaning(social) if isinstance(one, _Matching)]
 
     def _warning(self, social: Social) -> list[_Having]:
         """Terms of others that keep apart from such a pod."""
-        return [one for one in self._meaning(_kind(social)) if isinstance(one, _Having)]
+        return [one for one in self._meaning(social) if isinstance(one, _Having)]
 
-    def _meaning(self, kind: _Kind) -> list[_Matching | _Having]:
+    def _meaning(self, social: Social) -> list[_Matching | _Having]:
+        labels = tuple([label for label in social.labels if label[0] in self._keys])
+        kind = social.namespace, labels, social.leaving
         if kind not in self._meant:
             if len(self._meant) > MANY_KINDS + 2 * len(self._pods):
                 self._meant.clear()  # most are about pods that have gone
@@ -252,9 +256,15 @@ class Counting:
         self._takers[number] = set()
         self.version += 1
         if not isinstance(subject, _Using):
+            self._ask_for({key for whom in subject.whoms for key in whom.label_keys()})
             for kind, meant in self._meant.items():
                 if self._is_meant(kind, subject.whoms):
                     meant.append(subject)
+
+    def _ask_for(self, keys: set[str]) -> None:
+        if not keys <= self._keys:
+            self._keys |= keys
+            self._meant.clear()  # pods that were alike may differ in this
 
     def _release(self, subject: _Subject) -> None:
         self._users[subject] -= 1
@@ -290,10 +300,6 @@ def _imposed(social: Social) -> list[_Subject]:
 
 def _all_of(terms: Iterable[Term]) -> _Matching:
     return _Matching(tuple(dict.fromkeys(term.whom for term in terms)))
-
-
-def _kind(social: Social) -> _Kind:
-    return social.namespace, social.labels, social.leaving
 
 
 def _name(number: int) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 Quantity = str | int | float
 """As the server writes it: `500m`, `2Gi`, 1."""
@@ -102,7 +102,7 @@ class Port(Narrow, frozen=True, kw_only=True):
     container_port: int = 0
     host_port: int | None = None
     protocol: str | None = None
-    host_ip: str | None = None
+    host_ip: str | None = field(default=None, name="hostIP")
 
 
 class RestartRule(Narrow, frozen=True, kw_only=True):

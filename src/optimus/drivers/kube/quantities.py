@@ -16,8 +16,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from optimus.drivers.kube.objects import Quantity
+from optimus.model.units import LARGEST, MIB
 
-MIB = 1 << 20
 _WRITTEN = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?[0-9]{1,3}))?", re.ASCII)
 _SCALE = {
     "": Fraction(1),
@@ -28,7 +28,6 @@ _SCALE = {
     **{f"{suffix}i": Fraction(1 << (10 * power)) for power, suffix in enumerate("KMGTPE", start=1)},
 }
 _LARGEST_POWER = 60
-LARGEST = 1 << 53
 
 
 class QuantityError(ValueError):

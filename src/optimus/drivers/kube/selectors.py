@@ -80,6 +80,10 @@ class Whom(Struct, frozen=True):
         reached = namespace in self.namespaces or (self.among is not None and self.among.accepts(namespace_labels))
         return reached and self.selector.accepts(labels)
 
+    def label_keys(self) -> set[str]:
+        """Labels that make a difference."""
+        return {one.key for one in self.selector.requirements} if self.selector else set()
+
     def told(self) -> str:
         return "nobody" if self.selector is None else self.selector.told()
 

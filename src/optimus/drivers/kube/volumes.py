@@ -76,10 +76,10 @@ def attached_to(pod: Pod, around: Around) -> Attached:
         if "ReadWriteOncePod" in (claim.spec.access_modes or ()):
             sole.append(name)
         bound = around.volumes.get(claim.spec.volume_name or "")
-        if not hindered and bound is not None:
+        if bound is not None and bound.spec.csi is not None:
+            volumes.add((bound.spec.csi.driver, bound.spec.csi.volume_handle))
+        if bound is not None and not hindered:
             pins += _pins(bound)
-            if bound.spec.csi is not None:
-                volumes.add((bound.spec.csi.driver, bound.spec.csi.volume_handle))
     for wanted in pod.spec.resource_claims or ():
         pinned, hindered = _devices(pod, wanted, around)
         pins += pinned
