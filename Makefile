@@ -13,7 +13,7 @@ CODE    = $(wildcard src tests benchmarks examples hack)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run story test check format bench soak kube-build kube-up kube-down lock setup clean
+.PHONY: help run story test check format bench first-job soak kube-build kube-up kube-down lock setup clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ format: $(READY)  ## put every file into house format
 
 bench: $(READY)  ## measure speed and quality
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+first-job: $(READY)  ## how long from a fresh clone to the first job (clones the present commit into a temporary folder)
+	@$(BIN)/python -m benchmarks.first_job
 
 soak: $(READY)  ## random worlds against the invariants (MINUTES=10), every deliberate fault against the tests, 200 kills and 100 preemptions under load, 2000 worlds before kube-scheduler
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES) --jobs $(WORKERS) $(ARGS)
@@ -68,7 +71,7 @@ clean:  ## remove the environment and everything that was generated
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment, in two steps: what the lock names, then the package itself (editable).
-# A step is done again only when the file it follows from has changed.
+# A step is done again only when the file it follows from has changed. What is never imported is never compiled.
 
 $(LOCKED): requirements.lock
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or name one: make PYTHON=/path/to/python3.11"; exit 1; }
@@ -78,7 +81,7 @@ $(LOCKED): requirements.lock
 	    { echo "$(PYTHON) cannot create environments. On Debian: apt install python3-venv"; exit 1; }
 	@echo "setting up $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
 	@touch $@
 
 $(READY): $(LOCKED) pyproject.toml

@@ -6,7 +6,6 @@ Exits 1 if a target is missed.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 
 from benchmarks import decide, packing_openb, readme
@@ -15,11 +14,7 @@ from benchmarks import decide, packing_openb, readme
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("what", nargs="?", default="decide", choices=["decide", "packing", "readme"])
-    parser.add_argument("--row", help="one row only, as JSON (used for measuring in a process of its own)")
     arguments = parser.parse_args()
-    if arguments.row:
-        print(json.dumps(decide.measure(arguments.row)))
-        return 0
     if arguments.what == "packing":
         return packing_openb.main([])
     met = arguments.what == "readme" or decide.run()

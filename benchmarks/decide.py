@@ -9,103 +9,13 @@ ratio to writing the same plan down when its seats are already known, measured i
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
-from msgspec import structs
+from benchmarks.measuring import RESULTS, growth_exponent, machine, write
+from optimus.measuring.decide import MEASURED, ROWS, in_own_process
 
-from benchmarks import decide_worlds as worlds
-from benchmarks.measuring import best_seconds, growth_exponent, machine, peak_memory_mib, write
-from optimus.engine.engine import Engine
-from optimus.model.observations import Observation, SlotGone, SlotRunning, WorkloadEnded, WorkloadSeen
-from optimus.model.plans import Hold, Placement, Plan, Start
-
-NOW_MS = worlds.START_MS + 3_000_000
-CHANGES = 1_000
-
-ROWS: dict[str, tuple[str, float]] = {
-    "empty": ("5,000 nodes x 8, 50,000 one-GPU pods waiting in gangs of 20", 1.0),
-    "shapes": ("the same with 10 shapes, 3 pools, 200 queues", 2.0),
-    "steady": ("4,000 nodes, 140,000 running pods: apply 1,000 changes and decide", 0.1),
-    "reclaim": ("1,000 nodes full of preemptible work: reclaim for one gang of 500", 0.5),
-    "consolidate": ("500 fragmented nodes: consolidate for 41 gangs of 10", 2.0),
-}
 NODE_SIZES = [500, 1_000, 2_000, 4_000, 8_000]
 PENDING_SIZES = [250, 500, 1_000, 2_000, 4_000]
-
-
-def measure(row: str) -> dict[str, Any]:
-    """One row, in this process."""
-    if row == "steady":
-        return _steady()
-    make: dict[str, Callable[[], Engine]] = {
-        "empty": worlds.empty_cluster,
-        "shapes": worlds.many_shapes,
-        "reclaim": worlds.full_of_lent_work,
-        "consolidate": worlds.fragmented,
-    }
-    if row.startswith("nodes-"):
-        engine = worlds.empty_cluster(nodes=int(row[6:]), gangs=200)
-    elif row.startswith("pending-"):
-        engine = worlds.empty_cluster(nodes=2_000, gangs=int(row[8:]))
-    else:
-        engine = make[row]()
-    plan = engine.decide(NOW_MS)
-    seconds = best_seconds(lambda: engine.decide(NOW_MS))
-    actions = Counter(type(action).__name__ for action in plan.actions)
-    floor = best_seconds(lambda: _write_down(plan))
-    return {
-        "seconds": seconds,
-        "times_writing_the_plan_down": round(seconds / floor, 1),
-        "actions": actions,
-        "complete": plan.complete,
-        "peak_mib": peak_memory_mib(),
-    }
-
-
-def _write_down(plan: Plan) -> list[object]:
-    """The limit: what it costs to make the records of the plan, its seats being known. Nobody can be faster."""
-    return [
-        structs.replace(a, placements=tuple(Placement(*structs.astuple(p)) for p in a.placements))
-        if isinstance(a, Start | Hold)
-        else structs.replace(a)
-        for a in plan.actions
-    ]
-
-
-def _steady() -> dict[str, Any]:
-    """A quarter each: pods end, their replicas go, new ones come, started ones are confirmed."""
-    engine = worlds.steady_state()
-    times, started = [], 0
-    confirmed: list[Observation] = []
-    for turn in range(8):
-        now = NOW_MS + turn * 1_000
-        seen = list(confirmed)
-        quarter = (CHANGES - len(seen)) // 3
-        for i in range(quarter):
-            node = (i * 7 + turn * 3) % 4_000
-            old = f"bench/pod-{node:05d}-{turn:02d}"
-            new = worlds.job(f"new-{turn}-{i:04d}", f"team-{i % 20:02d}", milli=200, cpu=1_000)
-            seen += [SlotGone(old, "worker", 0), WorkloadEnded(old), WorkloadSeen(new)]
-        plans: list[Any] = []
-
-        def step(now: int = now, seen: list[Observation] = seen, plans: list[Any] = plans) -> None:
-            plans.append(engine.step(seen, now))
-
-        times.append(best_seconds(step, runs=1))
-        started = len(plans[0].actions)
-        confirmed = [SlotRunning(action.workload, "worker", 0) for action in plans[0].actions]
-    return {"seconds": min(times[1:]), "actions": {"Start": started}, "complete": True, "peak_mib": peak_memory_mib()}
-
-
-def _in_own_process(row: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks", "decide", "--row", row]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
 
 
 def run() -> bool:
@@ -113,14 +23,14 @@ def run() -> bool:
     rows: dict[str, Any] = {}
     print(f"{'':72} {'measured':>9} {'target':>7} {'x limit':>8} {'peak':>9}")
     for row, (title, target) in ROWS.items():
-        found = _in_own_process(row)
+        found = in_own_process(row)
         rows[row] = {"title": title, "target_seconds": target, **found}
         good = "" if found["seconds"] <= target else "  MISSED"
         ratio = found.get("times_writing_the_plan_down", "-")
         print(f"{title:72} {found['seconds']:8.3f}s {target:6.1f}s {ratio:>8} {found['peak_mib']:5d} MiB{good}")
     growth: dict[str, Any] = {}
     for name, sizes in (("nodes", NODE_SIZES), ("pending", PENDING_SIZES)):
-        seconds = [_in_own_process(f"{name}-{size}")["seconds"] for size in sizes]
+        seconds = [in_own_process(f"{name}-{size}")["seconds"] for size in sizes]
         exponent = growth_exponent(sizes, seconds)
         growth[name] = {"sizes": sizes, "seconds": seconds, "exponent": round(exponent, 3)}
         points = ", ".join(f"{size}: {each * 1000:.0f} ms" for size, each in zip(sizes, seconds, strict=True))
@@ -129,5 +39,19 @@ def run() -> bool:
     met = all(row["seconds"] <= row["target_seconds"] for row in rows.values()) and memory <= 1024
     met = met and all(each["exponent"] <= 1.15 for each in growth.values())
     path = write("decide", {"machine": machine(), "rows": rows, "growth": growth, "targets_met": met})
+    ship()
     print(f"memory at the largest: {memory} MiB; results in {path.name}; targets {'met' if met else 'MISSED'}")
     return met
+
+
+def ship() -> None:
+    """The rows and the machine go into the package, where `optimus bench` shows them beside those of its user."""
+    MEASURED.write_text(shipped(), encoding="utf-8")
+
+
+def shipped() -> str:
+    found = json.loads((RESULTS / "decide.json").read_text(encoding="utf-8"))
+    rows = {
+        name: {"seconds": round(row["seconds"], 3), "peakMib": row["peak_mib"]} for name, row in found["rows"].items()
+    }
+    return json.dumps({"machine": found["machine"], "rows": rows}, indent=2, sort_keys=True) + "\n"

@@ -6,6 +6,7 @@ beginning, half-way and at the end; and what the store has grown to.
 
     python -m benchmarks.machine     # 10,000 parts of an array, 3,000 jobs in one file, 300 jobs submitted one by one
     python -m benchmarks.machine --parts 500        # a look; writes nothing
+    python -m benchmarks.machine --parts 500 --journal 0        # the same without a journal: what recording costs
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +40,10 @@ def bare_per_s(count: int) -> float:
 
 
 class Machine:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str, size: Sequence[str] = ("--nodes", "8", "--gpus", "8")) -> None:
         self.folder = folder
         environment = {**os.environ, "OPTIMUS_STORE": str(folder), "OPENBLAS_NUM_THREADS": "1"}
-        words = [sys.executable, "-m", "optimus", "up", "--port", "0", "--nodes", "8", "--gpus", "8"]
+        words = [sys.executable, "-m", "optimus", "up", "--port", "0", *size, *options]
         self.process = subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL)
         address = folder / "address"
         while not address.exists():
@@ -119,22 +121,27 @@ def singles(machine: Machine, count: int) -> dict[str, Any]:
     return {"jobs": count, "submitted_per_s": round(count / submitted), "per_s": round(count / seconds)}
 
 
+def _mib(files: Iterable[Path]) -> float:
+    return round(sum(file.stat().st_size for file in files) / 2**20, 1)
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = measuring.parser("machine", __doc__)
     parser.add_argument("--parts", type=int, default=PARTS)
     parser.add_argument("--documents", type=int, default=DOCUMENTS)
     parser.add_argument("--single", type=int, default=SINGLE)
+    parser.add_argument("--journal", default="512Mi", metavar="SIZE", help="as of `optimus up`")
     chosen = parser.parse_args(arguments)
     bare = round(bare_per_s(BARE))
     with tempfile.TemporaryDirectory() as folder:
-        machine = Machine(Path(folder) / "store")
+        machine = Machine(Path(folder) / "store", "--journal", chosen.journal)
         try:
             many = array(machine, chosen.parts)
             in_one_file = documents(machine, chosen.documents)
             one_by_one = singles(machine, chosen.single)
         finally:
             machine.stop()
-        store_mib = round(sum(f.stat().st_size for f in machine.folder.glob("optimus.db*")) / 2**20, 1)
+        store_mib, journal_mib = (_mib(machine.folder.glob(files)) for files in ("optimus.db*", "journal/*.journal"))
     print(f"bare start and wait: {bare:,} a second")
     print(f"an array of {many['parts']:,}: {many['per_s']} starts a second (asked: {TARGET})")
     print(f"processor time of each start in ms: {many['cpu_ms_each']}")
@@ -142,7 +149,7 @@ def main(arguments: list[str] | None = None) -> int:
     told = f"{in_one_file['per_s']} starts a second, {in_one_file['cpu_ms_each']}"
     print(f"{in_one_file['jobs']:,} jobs in one file: {told}")
     print(f"{one_by_one['jobs']} jobs: {one_by_one['submitted_per_s']} submitted, {one_by_one['per_s']} done a second")
-    print(f"the store: {store_mib} MiB")
+    print(f"the store: {store_mib} MiB, the journal: {journal_mib} MiB")
     if chosen.parts == PARTS:
         rows = {
             "bare_per_s": bare,

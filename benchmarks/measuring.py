@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import json
-import os
-import platform
-import resource
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from optimus.measuring.timing import best_seconds, machine, peak_memory_mib
+
+__all__ = ["RESULTS", "best_seconds", "folder_of", "growth_exponent", "machine", "parser", "peak_memory_mib", "write"]
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -30,40 +27,6 @@ def parser(name: str, what: str | None) -> argparse.ArgumentParser:
 def folder_of(traces: Path, kind: str) -> Path:
     """The folder of one kind of data: FOLDER means the one that holds all of them, and its own is taken, too."""
     return traces / kind if (traces / kind).is_dir() else traces
-
-
-def machine() -> dict[str, str]:
-    """Enough to judge the figures by, nothing that names the machine."""
-    model = "unknown"
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                model = line.partition(":")[2].strip()
-                break
-    except OSError:
-        pass
-    return {
-        "cpu": model,
-        "cores": str(os.cpu_count()),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "load_when_started": f"{os.getloadavg()[0]:.1f}",
-    }
-
-
-def best_seconds(work: Callable[[], object], *, runs: int = 3) -> float:
-    """The least disturbed of several runs, in seconds of this process."""
-    gc.collect()
-    times = []
-    for _ in range(runs):
-        begun = time.process_time()
-        work()
-        times.append(time.process_time() - begun)
-    return min(times)
-
-
-def peak_memory_mib() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
 def growth_exponent(sizes: list[int], seconds: list[float]) -> float:

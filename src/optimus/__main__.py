@@ -1,5 +1,5 @@
 """`python -m optimus` is the command `optimus`."""
 
-from optimus.cli.main import app
+from optimus.cli.calling import call
 
-app(prog_name="optimus")
+call()

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import typer
 
 from optimus import __version__
+from optimus.cli.main import app
 from optimus.decide import policies
 from optimus.model.reasons import SENTENCES, Code
 from tests.cli.terminal import ROOT, on_terminal, optimus
@@ -17,11 +19,16 @@ def test_version() -> None:
     assert (ran.code, ran.out) == (0, f"optimus {__version__}\n")
 
 
-@pytest.mark.parametrize(
-    "command",
-    [[], ["scenario", "run"], ["scenario", "check"], ["policies"], ["reasons"], ["replay"], ["story"]],
-    ids=" ".join,
-)
+def commands() -> list[list[str]]:
+    root = typer.main.get_command(app)
+    found: list[list[str]] = [[]]
+    for name, command in root.commands.items():  # type: ignore[attr-defined]
+        below = getattr(command, "commands", {})
+        found += [[name], *([name, inner] for inner in below)]
+    return found
+
+
+@pytest.mark.parametrize("command", commands(), ids=" ".join)
 def test_every_command_has_help_with_an_example(command: list[str]) -> None:
     ran = optimus(*command, "--help")
     assert ran.code == 0

@@ -121,9 +121,9 @@ def test_a_journal_in_which_nothing_ended_says_what_to_do(story: Path) -> None:
 
 
 def test_bad_input_is_refused_with_what_to_do(story: Path, tmp_path: Path) -> None:
-    assert_refused(optimus("what-if", story), 2, "nothing is changed; add --add-nodes 4x8")
+    assert_refused(optimus("what-if", story), 2, "nothing is changed; add --add-nodes 2")
     assert_refused(optimus("whatif", story, "--remove-node", "gpu-7"), 2, "there is no node gpu-7; did you mean")
-    assert_refused(optimus("whatif", story, "--quota", "visoin.limit=3"), 2, "did you mean vision?")
+    assert_refused(optimus("whatif", story, "--queue", "visoin.limit=3"), 2, "did you mean vision?")
     assert_refused(optimus("whatif", story, "--policy", "sjf"), 2, "sjf is shortest-first here")
     assert_refused(optimus("whatif", tmp_path / "none", "--policy", "fifo"), 2, "there is no such file or folder")
     assert_refused(optimus("whatif", tmp_path, "--policy", "fifo"), 1, "neither a journal")

@@ -4,7 +4,8 @@
     python -m tests.local.killing --round 7         one round again
 
 A round is one store, a load of several kinds, ten kills at moments that its number decides, and then the question: has
-everything run exactly as often as it should, is every state right, and is nothing left behind? What has passed is
+everything run exactly as often as it should, is every state right, does the journal of it all replay, and is nothing
+left behind? What has passed is
 written to benchmarks/results/killing.json after every round.
 """
 
@@ -89,6 +90,9 @@ def _wrong(machine: Up, ran: Path, failed: Path) -> list[str]:
         wrong.append(f"train is {machine.phase('train')}: {told[-200:]}")
     if machine.phase("gone") != "Cancelled":
         wrong.append(f"gone is {machine.phase('gone')}")
+    replayed = json.loads(machine.cli("replay", "-o", "json").stdout)
+    if replayed["equal"] != replayed["cycles"] or not replayed["cycles"] or replayed["flaws"]:
+        wrong.append(f"of the journal {replayed['equal']} of {replayed['cycles']} cycles agree: {replayed['flaws']}")
     return wrong
 
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,10 @@ SOON_S = 5.0
 
 
 class Up:
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, inside: Sequence[str] = ()) -> None:
+        """`inside`: a command that starts another one, in surroundings of its own."""
         self.folder = folder
+        self.inside = inside
         self.options = options or ("--nodes", "2", "--gpus", "4")
         self.environment = {**os.environ, "OPTIMUS_STORE": str(folder), "OPENBLAS_NUM_THREADS": "1"}
         self.environment.pop("OPTIMUS_ADDRESS", None)
@@ -37,7 +39,7 @@ class Up:
             port = self.api.address.rpartition(":")[2]
         else:
             address.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "optimus", "up", "--port", port, *self.options]
+        command = [*self.inside, sys.executable, "-m", "optimus", "up", "--port", port, *self.options]
         self.process = subprocess.Popen(
             command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )

@@ -22,6 +22,8 @@ SHOWS = {
     "10-machine-two-teams": "Reclaimed",
     "11-machine-array": "20 of 20 parts",
     "12-machine-interactive": "notebook: cancelled",
+    "13-machine-what-if": "1 gains",
+    "14-machine-own-policy": "largest_first decides",
 }
 """What its commands must have said."""
 

@@ -159,7 +159,7 @@ def test_a_stranger_is_not_served(up: Up) -> None:
         (["cancel", "nobody"], 1, "there is no job default/nobody"),
         (["describe", "job", "a/b/c"], 2, "is no name of a job"),
         (["get", "things"], 2, "things cannot be listed"),
-        (["get", "queues", "nobody"], 2, "there is no queue nobody"),
+        (["get", "queues", "nobody"], 1, "there is no queue nobody"),
         (["scale", "nobody", "--replicas", "0"], 2, "--replicas"),
         (["submit", "no-such-file.yaml"], 1, "cannot be read"),
         (["get", "jobs", "--address", "http://127.0.0.1:1"], 1, "nobody answers at http://127.0.0.1:1"),

@@ -70,7 +70,7 @@ def read(
     runs: Path, *, follow: bool = False, tail: int | None = None, over: Callable[[], bool] = lambda: True
 ) -> list[str]:
     async def story() -> list[str]:
-        found = logs.lines(runs, "u", replica="", follow=follow, tail=tail, over=over)
+        found = logs.lines(runs, "u", logs.Chosen(), follow=follow, tail=tail, over=over)
         return [f"{one.number} {one.text}" async for one in found]
 
     return asyncio.run(asyncio.wait_for(story(), 30))

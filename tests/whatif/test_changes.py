@@ -76,7 +76,7 @@ def test_quotas_change_one_field_and_leave_the_rest() -> None:
 
 def test_everything_wrong_is_told_at_once_with_what_there_is() -> None:
     told = complaints(add=["four"], remove=["gpu-7"], quotas=["visoin.limit=3", "vision.guarante=3", "vision", "a.b=c"])
-    assert "four: write nodes x GPUs, such as 4x8" in told
+    assert "four: write how many, or nodes x GPUs: 2, 4x8" in told
     assert "there is no node gpu-7; did you mean gpu-" in told
     assert "there is no queue visoin; did you mean vision?" in told
     assert "a quota has no guarante; did you mean guarantee?" in told

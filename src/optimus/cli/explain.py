@@ -5,22 +5,21 @@ from __future__ import annotations
 import os
 import time
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
 
 import typer
 
+from optimus.cli import live
 from optimus.cli.showing import Format, FormatOption, Printer, console, dump
 from optimus.cli.target import DEFAULT_NAMESPACE, Address, Job, Namespace, connected, job_name
-from optimus.client import ApiError, Connection
+from optimus.client import Connection
 from optimus.drivers.sim.threads import one_thread_each
 
 if TYPE_CHECKING:
     from optimus.engine.copying import EngineCopy
+    from optimus.engine.journal_past import Past
     from optimus.explaining import Ask, Explanation, JobSeen
 
-NICENESS = 10
 INTERRUPTED = 130
-HERE = ("127.0.0.1", "::1", "localhost")
 Samples = Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Futures that are played.")]
 WithForecast = Annotated[bool, typer.Option("--forecast/--no-forecast", help="Whether it is said when it starts.")]
 Within = Annotated[str, typer.Option(metavar="TIME", help="Stop after this time and use the futures that are done.")]
@@ -47,10 +46,10 @@ def explain(
     seconds = duration("--within", within) / 1000
     job = job_name(words, namespace)
     with connected(address) as target:
-        seen, copied = _fetch(target, job)
-    os.nice(NICENESS)
+        seen, copied, past = _fetch(target, job, forecast)
+    os.nice(live.NICENESS)
     try:
-        told = _explained(seen, copied, Ask(samples=samples, seconds=seconds) if forecast else None)
+        told = _explained(seen, copied, Ask(samples=samples, seconds=seconds, past=past) if forecast else None)
     except KeyboardInterrupt:
         console(stderr=True).print("Stopped.", style="yellow")
         raise typer.Exit(INTERRUPTED) from None
@@ -62,25 +61,20 @@ def explain(
     explain_report.report(Printer(), told, wide=output is Format.WIDE)
 
 
-def _fetch(target: Connection, job: str) -> tuple[JobSeen, EngineCopy | None]:
-    """What is shown of it and, where that is not all, a copy of the engine. A policy from a file is run here: only one
-    of this machine is."""
+def _fetch(target: Connection, job: str, forecast: bool) -> tuple[JobSeen, EngineCopy | None, Past]:
+    """What is shown of it and, where that is not all, a copy of the engine and what its journal knows."""
     import msgspec
 
-    from optimus.engine.copying import CopyError, read_copy
+    from optimus.engine.journal_past import Past
     from optimus.explaining import JobSeen, needs_copy
 
     try:
         seen = JobSeen.of(target.get(f"/v1/jobs/{job}"))
-        if not needs_copy(seen):
-            return seen, None
-        copied = read_copy(target.raw("/v1/state"))
-    except (msgspec.ValidationError, CopyError) as error:
-        raise ApiError(0, "", f"{target.address} tells something else than this version reads: {error}") from error
-    if copied.policy_file and urlsplit(target.address).hostname not in HERE:
-        path = copied.policy
-        raise ApiError(0, "", f"the policy {path} is a file of another machine: ask there, where it can be read")
-    return seen, copied
+    except msgspec.ValidationError as error:
+        raise live.other_version(target, error) from error
+    if not needs_copy(seen):
+        return seen, None, Past()
+    return seen, live.fetch_copy(target), live.fetch_past(target).usable() if forecast else Past()
 
 
 def _explained(seen: JobSeen, copied: EngineCopy | None, ask: Ask | None) -> Explanation:

@@ -89,7 +89,8 @@ def _start(start: StartTold, now_ms: int) -> list[tuple[str, str]]:
         facts.append(("behind", named([short(name) for name in start.behind], most=AHEAD)))
     based = ", ".join(f"{number} {basis}" for basis, number in start.rests_on.items())
     running = f"; run times of what runs: {based}" if based else ""
-    facts.append(("rests on", f"{count(start.samples, 'future')}, nobody else comes{running}"))
+    come = f"{start.arrivals_per_hour:.2g} newcomers an hour" if start.arrivals_per_hour else "nobody else comes"
+    facts.append(("rests on", f"{count(start.samples, 'future')}, {come}{running}"))
     return [*facts, *([("", start.note)] if start.note else [])]
 
 

@@ -2,67 +2,97 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-import time
-from typing import Any
+from typing import NoReturn
 
 import typer
 from rich.text import Text
 
-from optimus.cli.showing import console
-from optimus.client import ApiError, Connection, Unreachable
+from optimus.cli.showing import console, hang_up, say
+from optimus.client import JobError
+from optimus.client.targets import Target, View
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_red", "bright_cyan", "bright_magenta")
-LOOK_S = 0.3
+INTERRUPTED = 130
 
 
-def to_the_end(target: Connection, job: str) -> str:
+def to_the_end(target: Target, job: str) -> str:
     """Show output and changes of phase until it is over. Ctrl-C cancels. Returns the last phase."""
-    told = console(stderr=True)
-    told.print(f"job {job} submitted", style="dim")
-    watching = threading.Thread(target=_phases, args=(Connection(target.address, target.token), job), daemon=True)
+    say(f"job {job} submitted", "dim")
+    watching = threading.Thread(target=_phases, args=(target, job), daemon=True)
     watching.start()
     try:
-        show(target, job, follow=True, tail=None, replica="")
+        show(target, job, follow=True, tell=False)
         watching.join(10)
-        view = target.get(f"/v1/jobs/{job}")
+        view = target.job(job)
     except KeyboardInterrupt:
-        target.delete(f"/v1/jobs/{job}")
-        told.print(f"\njob {job} cancelled", style="yellow")
-        raise typer.Exit(130) from None
+        _cancel(target, job)
+    except BrokenPipeError:
+        hang_up()
+        say(f"nobody reads its output any more; job {job} goes on", "yellow")
+        raise typer.Exit(1) from None
     phase = str(view["phase"])
-    reason = f": {view['reason']['text']}" if view.get("reason") else ""
-    told.print(f"job {job} {phase}{reason}", style="green" if phase == "Succeeded" else "red", markup=False)
+    say(f"job {job} {_phase(view)}", "green" if phase == "Succeeded" else "red")
     return phase
 
 
-def show(target: Connection, job: str, *, follow: bool, tail: int | None, replica: str) -> None:
-    """Lines of all replicas; each says whose it is where there are several."""
+def show(
+    target: Target,
+    job: str,
+    *,
+    follow: bool,
+    tail: int | None = None,
+    replica: str = "",
+    attempt: int | None = None,
+    tell: bool = True,
+) -> None:
+    """Lines of all replicas, as they were written; each says whose it is where there are several. `tell`: where there
+    is nothing to show, say why."""
     out = console()
-    view = target.get(f"/v1/jobs/{job}")
+    view = target.job(job)
     several = view["maxReplicas"] > 1 or bool(view["counts"])
     colours: dict[str, str] = {}
-    for line in target.lines(f"/v1/jobs/{job}/logs", follow=1 if follow else 0, tail=tail, replica=replica):
-        if not several:
-            out.print(line["text"], markup=False, highlight=False)
-            continue
-        colour = colours.setdefault(line["replica"], COLOURS[len(colours) % len(COLOURS)])
-        out.print(Text(line["replica"], style=colour) + Text(" │ ", style="dim") + Text(line["text"]))
+    wrote = False
+    if tell and follow and not view["final"] and not view["replicas"]:
+        say(f"job {job} {_phase(view)}", "dim")
+    for line in target.output(job, follow=follow, tail=tail, replica=replica, attempt=attempt):
+        wrote = True
+        if several:
+            colour = colours.setdefault(line["replica"], COLOURS[len(colours) % len(COLOURS)])
+            wide = max(map(len, colours))
+            out.print(Text(f"{line['replica']:<{wide}}", style=colour) + Text(" │ ", style="dim"), end="")
+        sys.stdout.write(line["text"] + "\n")
+        if follow:
+            sys.stdout.flush()
+    sys.stdout.flush()
+    if tell and not wrote and tail != 0:
+        say(f"job {job} has written nothing ({_phase(view)})", "dim")
 
 
-def _phases(target: Connection, job: str) -> None:
+def _cancel(target: Target, job: str) -> NoReturn:
+    try:
+        target.cancel(job)
+        say(f"\njob {job} cancelled", "yellow")
+    except JobError as error:
+        say(f"\njob {job} was not cancelled: {error}", "red")
+    raise typer.Exit(INTERRUPTED) from None
+
+
+def _phases(target: Target, job: str) -> None:
     """On the error stream, so that output can be piped on."""
-    told, last = console(stderr=True), ("", "")
-    while True:
-        try:
-            view: dict[str, Any] = target.get(f"/v1/jobs/{job}")
-        except (ApiError, Unreachable):
-            return
-        reason = (view.get("reason") or {}).get("text", "")
-        now = (str(view["phase"]), str(reason))
-        if now != last and not view["final"]:
-            told.print(f"job {job} {now[0]}{': ' + now[1] if now[1] else ''}", style="dim", markup=False)
-        last = now
-        if view["final"]:
-            return
-        time.sleep(LOOK_S)
+    last = ""
+    try:
+        for view in target.watch(job):
+            if view["final"]:
+                return
+            if _phase(view) != last:
+                last = _phase(view)
+                say(f"job {job} {last}", "dim")
+    except JobError:  # whoever follows the output says so
+        return
+
+
+def _phase(view: View) -> str:
+    reason = f": {view['reason']['text']}" if view.get("reason") else ""
+    return f"{view['phase']}{reason}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optimus.cli.showing import Format, FormatOption, Printer, console, dump, tracked
+from optimus.cli.target import Address, connected
 from optimus.drivers.sim.threads import one_thread_each
 
 if TYPE_CHECKING:
@@ -15,7 +16,14 @@ if TYPE_CHECKING:
     from optimus.drivers.sim.forecasting.judging import Coverage
 
 INTERRUPTED = 130
-World = Annotated[Path, typer.Argument(metavar="WORLD", help="A scenario file, or the folder of a journal.")]
+World = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="WORLD",
+        help="A scenario file, or the folder of a journal. Else the scheduler that runs.",
+        show_default=False,
+    ),
+]
 At = Annotated[
     str, typer.Option(metavar="TIME|CYCLE", help="From this moment of the journal: 4711, 14:20, -10m. Else its end.")
 ]
@@ -41,7 +49,7 @@ Within = Annotated[str, typer.Option(metavar="TIME", help="Stop after this time 
 
 
 def forecast(
-    world: World,
+    world: World = None,
     at: At = "",
     policy: Under = "",
     samples: Samples = 40,
@@ -50,46 +58,56 @@ def forecast(
     arrivals: Arrivals = None,
     check: Check = 0,
     within: Within = "",
+    address: Address = "",
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Say when each waiting workload starts (P50 to P90), why it waits, and behind whom.
 
+    Without WORLD the scheduler that runs is asked: it hands out a copy of its state and goes on.
     The future is played many times by the real engine, each time with other run times that fit what is known. A process
     of low priority does the work. Fails (1) if the world cannot be used.
     """
     one_thread_each()
     from msgspec import structs
 
-    from optimus.cli import forecast_report, forecasting, presents
+    from optimus.cli import forecast_report, forecasting, live, presents
     from optimus.drivers.sim.forecasting import Asked, ForecastError, Past, past_of
 
-    presents.demand_world(world)
-    journal = presents.is_journal(world)
+    if world is None:
+        presents.demand_nothing_of_journals({"--at": at, "--check": check})
+    else:
+        presents.demand_world(world)
+    journal = world is not None and presents.is_journal(world)
     for wanted, name in ((arrivals, "--arrivals"), (check, "--check")):
-        if wanted and not journal:
+        if wanted and world is not None and not journal:
             raise typer.BadParameter(f"{world}: a scenario has no past; name a journal", param_hint=name)
     ahead_ms = presents.duration("--horizon", horizon)
     seconds = presents.duration("--within", within) / 1000 if within else 0.0
     if policy:
         presents.demand_policy(policy)
-    present = presents.present_of(world, at)
+    if world is None:
+        with connected(address) as target:
+            present, past = live.fetch_world(target)
+    else:
+        present = presents.present_of(world, at)
+        past = past_of(world, present.now_ms) if journal else Past()
     if policy:
         present = structs.replace(present, policy=policy)
     else:
-        presents.demand_policy(present.policy, world)
-    past = past_of(world, present.now_ms) if journal else Past()
-    if arrivals is None and journal and not past.tells_arrivals:
+        presents.demand_policy(present.policy, present.name)
+    recorded = journal or world is None
+    if arrivals is None and recorded and not past.tells_arrivals:
         present = structs.replace(present, notes=(*present.notes, forecasting.young(past)))
-    arrivals = journal and past.tells_arrivals if arrivals is None else arrivals
+    arrivals = recorded and past.tells_arrivals if arrivals is None else arrivals
     past = past if arrivals else Past(errors=past.errors)
     asked = Asked(present=present, samples=samples, seed=seed, horizon_ms=ahead_ms, past=past)
     try:
         checked = None
-        if check:
+        if check and world is not None:
             asked, checked = _checked(asked, world, check, arrivals)
         found = _forecast(asked, seconds)
     except ForecastError as error:
-        presents.fail(f"{world}: there is no forecast: {error}")
+        presents.fail(f"{present.name}: there is no forecast: {error}")
     except KeyboardInterrupt:
         console(stderr=True).print("Stopped.", style="yellow")
         raise typer.Exit(INTERRUPTED) from None

@@ -80,7 +80,7 @@ class ForecastTold(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def young(past: Past) -> str:
-    known = format_duration_ms(past.window_ms)
+    known = format_duration_ms(past.window_ms // 1000 * 1000)
     return f"The journal knows only {known} before this moment: nobody else comes (--arrivals draws newcomers anyway)."
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from rich.text import Text
 
 from optimus.cli.showing import Printer
-from optimus.model.units import format_duration_ms, format_moment_ms, format_time_ms
+from optimus.client.progress import Progress, progress_of
+from optimus.model.units import format_duration_ms, format_moment_ms
 
 STYLES = {
     "Running": "green",
@@ -25,41 +26,52 @@ STYLES = {
     "Admitted": "cyan",
 }
 Table = Callable[..., None]
+WATCHED = (20, 8, 13, 8, 4, 4, 4)
+"""Least widths where lines are added one by one."""
 
 
-def jobs(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
+def jobs(
+    printer: Printer,
+    rows: list[dict[str, Any]],
+    *,
+    wide: bool,
+    least: tuple[int, ...] = (),
+    header: bool = True,
+) -> None:
     if not rows:
         printer.line("No jobs. Submit one:  optimus run --gpus 1 -- python -c 'print(1)'", "dim")
         return
     now_ms = time.time_ns() // 1_000_000
-    header = ["job", "queue", "phase", "replicas", "GPUs", "age", "ran"]
-    header += ["class", "attempt", "where"] if wide else []
+    names = ["job", "queue", "phase", "replicas", "GPUs", "age", "ran"]
+    names += ["class", "attempt", "done", "ends", "where"] if wide else []
     table = []
     for row in rows:
         cells: list[Text | str] = [
-            _name(row),
+            name(row),
             row["queue"],
             Text(row["phase"], style=STYLES.get(row["phase"], "")),
-            _counts(row),
-            _gpus(row["gpuMilli"]),
-            _for(now_ms - row["submittedMs"]),
-            _for(_ran_ms(row, now_ms)) if row["startedMs"] else "–",
+            replicas(row),
+            gpus(row["gpuMilli"]),
+            rough(now_ms - row["submittedMs"]),
+            rough(_ran_ms(row, now_ms)) if row["startedMs"] else "–",
         ]
-        cells += [row["jobClass"], str(row["attempt"]), _where(row)] if wide else []
+        if wide:
+            told = progress_of(row, now_ms)
+            cells += [row["jobClass"], str(row["attempt"]), done(told) or "–", ends(told) or "–", _where(row)]
         table.append([*cells, (row["reason"] or {}).get("text", "")])
-    printer.columns(table, header=[*header, "why"], right=(4, 5, 6))
+    printer.columns(table, header=[*names, "why"] if header else (), least=least, right=(4, 5, 6))
 
 
 def queues(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
     table = []
     for row in rows:
         for share in row["gpu"] or [None]:
-            limit = "–" if share is None or share["limitMilli"] is None else _gpus(share["limitMilli"])
+            limit = "–" if share is None or share["limitMilli"] is None else gpus(share["limitMilli"])
             numbers = [
-                _gpus(share["guaranteeMilli"]) if share else "–",
+                gpus(share["guaranteeMilli"]) if share else "–",
                 limit,
-                _gpus(share["shareMilli"]) if share else "–",
-                _gpus(share["allocatedMilli"]) if share else "–",
+                gpus(share["shareMilli"]) if share else "–",
+                gpus(share["allocatedMilli"]) if share else "–",
                 _borrowed(share) if share else "–",
             ]
             table.append(
@@ -83,7 +95,7 @@ def nodes(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
         grid = Text("".join(_cell(milli) for milli in row["usedMilli"]))
         models = ", ".join(sorted(set(row["models"]))) or "–"
         cells: list[Text | str] = [row["name"], "ready" if row["ready"] else "not ready", grid]
-        cells += [f"{_gpus(used)} of {len(row['usedMilli'])}", models]
+        cells += [f"{gpus(used)} of {len(row['usedMilli'])}", models]
         cells += [f"{row['cpuMilli'] // 1000} cores, {row['memoryMib'] // 1024} GiB", row["limits"]] if wide else []
         table.append(cells)
     header = ["node", "state", "GPUs", "in use", "model", *(["", "limits"] if wide else [])]
@@ -108,17 +120,24 @@ def described(printer: Printer, view: dict[str, Any], events: list[dict[str, Any
         ("phase", Text(view["phase"], style=STYLES.get(view["phase"], ""))),
         *([("why", f"{reason['code']}: {reason['text']}")] if reason else []),
         ("queue", f"{view['queue']}, {view['jobClass']}, priority {view['priority']}"),
-        ("replicas", f"{_counts(view)}, {_gpus(view['gpuMilli'])} GPUs"),
+        ("replicas", f"{replicas(view)}, {gpus(view['gpuMilli'])} GPUs"),
         ("command", " ".join(view["command"])),
-        ("submitted", format_time_ms(view["submittedMs"])),
+        ("submitted", format_moment_ms(view["submittedMs"], now_ms)),
         *([("started", format_moment_ms(view["startedMs"], now_ms))] if view["startedMs"] else []),
         *([("ended", format_moment_ms(view["endedMs"], now_ms))] if view["endedMs"] else []),
-        *([("ran", format_duration_ms(_ran_ms(view, now_ms)))] if view["startedMs"] else []),
+        *([("ran", format_duration_ms(_ran_ms(view, now_ms) // 1000 * 1000))] if view["startedMs"] else []),
         ("attempt", f"{view['attempt']} ({view['failures']} failures, {view['preemptions']} preemptions)"),
     ]
+    how_far = progress_of(view, now_ms)
+    if how_far.fraction is not None:
+        steps = f" ({how_far.step:,} of {how_far.total:,})" if how_far.step is not None and how_far.total else ""
+        facts.append(("done", done(how_far) + steps))
+    if how_far.left_ms is not None:
+        facts.append(("ends", f"{ends(how_far)}, about {_minute(now_ms + how_far.left_ms, now_ms)}"))
+    elif how_far.quiet_ms:
+        facts.append(("ends", f"not known: {ends(how_far)}"))
     if view["progress"]:
-        told = ", ".join(f"{key} {value}" for key, value in view["progress"].items() if not isinstance(value, dict))
-        facts.append(("progress", told))
+        facts.append(("progress", _progress(view["progress"], now_ms)))
     printer.columns([(Text(key, style="dim"), value) for key, value in facts], indent=2)
     if view["replicas"]:
         printer.line()
@@ -136,11 +155,25 @@ def described(printer: Printer, view: dict[str, Any], events: list[dict[str, Any
 TABLES: dict[str, Table] = {"jobs": jobs, "queues": queues, "nodes": nodes, "pools": pools}
 
 
-def _name(row: dict[str, Any]) -> str:
+def done(told: Progress) -> str:
+    """`45%`; 100 only when it is."""
+    return "" if told.fraction is None else f"{int(told.fraction * 100)}%"
+
+
+def ends(told: Progress) -> str:
+    """`in 12m`; nothing if it is not known."""
+    if told.quiet_ms:
+        return f"quiet for {rough(told.quiet_ms)}"
+    if told.left_ms is None:
+        return ""
+    return f"in {rough(told.left_ms)}" if told.left_ms else "any moment"
+
+
+def name(row: dict[str, Any]) -> str:
     return row["name"] if row["namespace"] == "default" else f"{row['namespace']}/{row['name']}"
 
 
-def _counts(row: dict[str, Any]) -> str:
+def replicas(row: dict[str, Any]) -> str:
     if row["counts"]:
         done = row["counts"].get("Succeeded", 0)
         return f"{done} of {sum(row['counts'].values())} parts"
@@ -152,11 +185,11 @@ def _counts(row: dict[str, Any]) -> str:
     )
 
 
-def _gpus(milli: int) -> str:
+def gpus(milli: int) -> str:
     return str(milli // 1000) if milli % 1000 == 0 else f"{milli / 1000:g}"
 
 
-def _for(ms: int) -> str:
+def rough(ms: int) -> str:
     """Rough: 3m, 2h."""
     seconds = max(ms, 0) // 1000
     for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
@@ -165,9 +198,28 @@ def _for(ms: int) -> str:
     return f"{seconds}s"
 
 
+def _minute(at_ms: int, now_ms: int) -> str:
+    """More would pretend to know it better."""
+    return format_moment_ms(at_ms // 60_000 * 60_000, now_ms)
+
+
 def _ran_ms(row: dict[str, Any], now_ms: int) -> int:
+    if row["counts"]:  # of an array, from the first start to the last end
+        return int((row["endedMs"] or now_ms) - row["startedMs"])
     running = now_ms - row["sinceMs"] if row["sinceMs"] is not None else 0
     return int(row["ranMs"]) + max(running, 0)
+
+
+def _progress(told: dict[str, Any], now_ms: int) -> str:
+    """What a job says of itself, beyond how far it is: all that people ask about; the rest is in -o json."""
+    total, saved = told.get("total"), told.get("last_checkpoint_ms")
+    parts = [
+        f"step {told['step']}" if told.get("step") is not None and not total else "",
+        f"{told['steps_per_second']:.3g} steps/s" if isinstance(told.get("steps_per_second"), int | float) else "",
+        f"saved {rough(now_ms - saved)} ago" if isinstance(saved, int) else "",
+        f"problem: {told['problem']}" if told.get("problem") else "",
+    ]
+    return ", ".join(filter(None, parts)) or "nothing yet"
 
 
 def _where(row: dict[str, Any]) -> str:
@@ -176,7 +228,7 @@ def _where(row: dict[str, Any]) -> str:
 
 
 def _borrowed(share: dict[str, Any]) -> str:
-    return _gpus(max(share["allocatedMilli"] - max(share["guaranteeMilli"], 0), 0))
+    return gpus(max(share["allocatedMilli"] - max(share["guaranteeMilli"], 0), 0))
 
 
 def _cell(milli: int) -> str:

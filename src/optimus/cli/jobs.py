@@ -1,67 +1,37 @@
-"""What can be done with jobs that are there: get, describe, logs, cancel, suspend, resume, scale."""
+"""What can be done with jobs that are there: logs, cancel, suspend, resume, scale; and deleting queues and pools."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
-from optimus.cli import following, job_tables
-from optimus.cli.showing import Format, FormatOption, Printer, console, dump
-from optimus.cli.target import DEFAULT_NAMESPACE, Address, Job, Namespace, connected, job_name
+from optimus.cli import completing, following
+from optimus.cli.describing import kind_and_name
+from optimus.cli.target import (
+    DEFAULT_NAMESPACE,
+    Address,
+    Job,
+    Jobs,
+    Namespace,
+    complain,
+    job_name,
+    job_names,
+    reached,
+)
+from optimus.client import ApiError
+from optimus.client.targets import Target
 
-KINDS = {"job": "jobs", "queue": "queues", "pool": "pools", "node": "nodes"}
-What = Annotated[str, typer.Argument(metavar="jobs|queues|pools|nodes", help="What to list.")]
-Which = Annotated[str, typer.Argument(metavar="NAME", help="Only this one.")]
 Follow = Annotated[bool, typer.Option("-f", "--follow", help="Until it is over.")]
 Tail = Annotated[int | None, typer.Option(min=0, metavar="N", help="The last lines of each replica only.")]
 Replica = Annotated[str, typer.Option(metavar="NAME", help="Of this replica only, such as worker-0.")]
-QueueFilter = Annotated[str, typer.Option("--queue", help="Jobs of this queue only.")]
-PhaseFilter = Annotated[str, typer.Option("--phase", help="Jobs in this phase only, such as Pending.")]
+Attempt = Annotated[int | None, typer.Option(min=1, metavar="N", help="Of this attempt only; the first is 1.")]
+Previous = Annotated[bool, typer.Option("-p", "--previous", help="Of the attempt before the present one.")]
 Size = Annotated[int, typer.Option("--replicas", min=1, metavar="N", help="At most so many from now on.")]
-AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Of every namespace (jobs are, anyway).")]
-
-
-def get(
-    what: What,
-    name: Which = "",
-    queue: QueueFilter = "",
-    phase: PhaseFilter = "",
-    output: FormatOption = Format.TABLE,
-    address: Address = "",
-    namespace: Namespace = DEFAULT_NAMESPACE,
-) -> None:
-    """List jobs, queues, pools or nodes."""
-    kind = KINDS.get(what, what)
-    if kind not in KINDS.values():
-        raise typer.BadParameter(f"{what} cannot be listed: jobs, queues, pools or nodes can")
-    with connected(address) as target:
-        rows: Any
-        if kind == "jobs" and name:
-            job = job_name([name], namespace)
-            if output is Format.YAML:
-                dump(target.get(f"/v1/jobs/{job}/document"), output)
-                return
-            rows = [target.get(f"/v1/jobs/{job}")]
-        else:
-            rows = target.get(f"/v1/{kind}", **({"queue": queue, "phase": phase} if kind == "jobs" else {}))
-            rows = [row for row in rows if name in ("", row["name"])]
-        if name and not rows:
-            raise typer.BadParameter(f"there is no {kind[:-1]} {name}")
-        if trouble := target.get("/v1/info").get("trouble"):
-            console(stderr=True).print(f"trouble: {trouble}", style="red", markup=False)
-    if output in (Format.JSON, Format.YAML):
-        dump(rows, output)
-    else:
-        job_tables.TABLES[kind](Printer(), rows, wide=output is Format.WIDE)
-
-
-def describe(words: Job, address: Address = "", namespace: Namespace = DEFAULT_NAMESPACE) -> None:
-    """Tell everything about a job: where it is, why, and what has happened to it."""
-    job = job_name(words, namespace)
-    with connected(address) as target:
-        view, events = target.get(f"/v1/jobs/{job}"), target.get(f"/v1/jobs/{job}/events")
-    job_tables.described(Printer(), view, events)
+Thing = Annotated[
+    list[str], typer.Argument(metavar="queue|pool NAME…", help="Which.", autocompletion=completing.deleted)
+]
 
 
 def logs(
@@ -69,37 +39,67 @@ def logs(
     follow: Follow = False,
     tail: Tail = None,
     replica: Replica = "",
+    attempt: Attempt = None,
+    previous: Previous = False,
     address: Address = "",
     namespace: Namespace = DEFAULT_NAMESPACE,
 ) -> None:
-    """Show what the replicas of a job have written."""
-    with connected(address) as target:
-        try:
-            following.show(target, job_name(words, namespace), follow=follow, tail=tail, replica=replica)
-        except KeyboardInterrupt:
-            raise typer.Exit(130) from None
+    """Show what the replicas of a job have written, each line with whose it is where there are several."""
+    if previous and (follow or attempt is not None):
+        raise typer.BadParameter("is of the past and one attempt: without -f and --attempt", param_hint="--previous")
+    job = job_name(words, namespace)
+    with reached(address) as target:
+        if previous:
+            attempt = int(target.job(job)["attempt"]) - 1
+            if attempt < 1:
+                raise ApiError(404, "missing", f"{job} has no earlier attempt")
+        following.show(target, job, follow=follow, tail=tail, replica=replica, attempt=attempt)
 
 
-def cancel(words: Job, address: Address = "", namespace: Namespace = DEFAULT_NAMESPACE) -> None:
-    """End a job for good; its replicas get their grace."""
-    with connected(address) as target:
-        typer.echo(target.delete(f"/v1/jobs/{job_name(words, namespace)}"))
+def cancel(words: Jobs, address: Address = "", namespace: Namespace = DEFAULT_NAMESPACE) -> None:
+    """End jobs for good; their replicas get their grace."""
+    _each(address, job_names(words, namespace), lambda target, job: target.cancel(job))
 
 
-def suspend(words: Job, address: Address = "", namespace: Namespace = DEFAULT_NAMESPACE) -> None:
-    """Stop a job, after it has saved its work, until it is resumed."""
-    with connected(address) as target:
-        typer.echo(target.post(f"/v1/jobs/{job_name(words, namespace)}/suspend"))
+def suspend(words: Jobs, address: Address = "", namespace: Namespace = DEFAULT_NAMESPACE) -> None:
+    """Stop jobs, after they have saved their work, until they are resumed."""
+    _each(address, job_names(words, namespace), lambda target, job: target.suspend(job))
 
 
-def resume(words: Job, address: Address = "", namespace: Namespace = DEFAULT_NAMESPACE) -> None:
-    """Let a suspended job wait for room again."""
-    with connected(address) as target:
-        typer.echo(target.post(f"/v1/jobs/{job_name(words, namespace)}/resume"))
+def resume(words: Jobs, address: Address = "", namespace: Namespace = DEFAULT_NAMESPACE) -> None:
+    """Let suspended jobs wait for room again."""
+    _each(address, job_names(words, namespace), lambda target, job: target.resume(job))
 
 
 def scale(words: Job, replicas: Size, address: Address = "", namespace: Namespace = DEFAULT_NAMESPACE) -> None:
     """Change how many replicas a job has at most."""
-    body = b'{"replicas": %d}' % replicas
-    with connected(address) as target:
-        typer.echo(target.post(f"/v1/jobs/{job_name(words, namespace)}/scale", body))
+    with reached(address) as target:
+        typer.echo(target.scale(job_name(words, namespace), replicas))
+
+
+def delete(words: Thing, address: Address = "") -> None:
+    """Remove queues or pools. To change one, submit it anew.
+
+    One that is still needed is kept (1), and what needs it is told.
+    """
+    kind, names = kind_and_name(words)
+    if kind not in ("queues", "pools"):
+        told = "jobs are cancelled: optimus cancel NAME" if kind == "jobs" else "nodes come from `optimus up`"
+        raise typer.BadParameter(f"write queue NAME or pool NAME; {told}", param_hint="WHAT")
+    if not names:
+        raise typer.BadParameter(f"which {kind[:-1]}? Write its NAME", param_hint="NAME")
+    _each(address, names, lambda target, name: target.delete(kind, name))
+
+
+def _each(address: str, names: list[str], do: Callable[[Target, str], str]) -> None:
+    """One that is refused does not keep the others from being done."""
+    refused = False
+    with reached(address) as target:
+        for name in names:
+            try:
+                typer.echo(do(target, name))
+            except ApiError as error:
+                complain(str(error))
+                refused = True
+    if refused:
+        raise typer.Exit(1)

@@ -5,14 +5,33 @@ A command imports what it needs when it runs, so that `optimus --help` does not 
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 from optimus import __version__
-from optimus.cli import explain, forecast, jobs, listings, replay, scenario, simulate, story, submitting, up, whatif
+from optimus.cli import (
+    bench,
+    completing,
+    config,
+    describing,
+    explain,
+    forecast,
+    getting,
+    jobs,
+    listings,
+    replay,
+    scenario,
+    simulate,
+    story,
+    submitting,
+    target,
+    up,
+    whatif,
+)
 from optimus.cli.showing import example
+from optimus.cli.top import command as top
+from optimus.client.targets import FORMS
 
 app = typer.Typer(
     name="optimus",
@@ -24,14 +43,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(scenario.app, name="scenario")
+app.add_typer(bench.app, name="bench")
 app.command(name="forecast", epilog=example("optimus forecast journal --samples 100", "optimus forecast world.yaml"))(
     forecast.forecast
 )
 app.command(name="up", epilog=example("optimus up --nodes 4 --gpus 8", "optimus up --cluster cluster.yaml"))(up.up)
 app.command(name="run", epilog=example("optimus run --gpus 2 --queue vision -- python train.py"))(submitting.run)
 app.command(name="submit", epilog=example("optimus submit job.yaml queues.yaml"))(submitting.submit)
-app.command(name="get", epilog=example("optimus get jobs --phase Pending", "optimus get queues -o wide"))(jobs.get)
-app.command(name="describe", epilog=example("optimus describe job train"))(jobs.describe)
+app.command(name="get", epilog=example("optimus get jobs --phase Pending -w", "optimus get queues -o wide"))(
+    getting.get
+)
+app.command(name="describe", epilog=example("optimus describe job train", "optimus describe queue vision"))(
+    describing.describe
+)
 app.command(name="explain", epilog=example("optimus explain job train", "optimus explain train --no-forecast -o json"))(
     explain.explain
 )
@@ -40,6 +64,10 @@ app.command(name="cancel", epilog=example("optimus cancel job train"))(jobs.canc
 app.command(name="suspend", epilog=example("optimus suspend job train"))(jobs.suspend)
 app.command(name="resume", epilog=example("optimus resume job train"))(jobs.resume)
 app.command(name="scale", epilog=example("optimus scale job train --replicas 4"))(jobs.scale)
+app.command(name="top", epilog=example("optimus top --queue vision"))(top.top)
+app.command(name="delete", epilog=example("optimus delete queue vision"))(jobs.delete)
+app.command(name="config", epilog=example("optimus config", "optimus config run -o wide"))(config.config)
+app.command(name="completion", epilog=example("source <(optimus completion bash)"))(completing.completion)
 app.command(name="policies", epilog=example("optimus policies -o json"))(listings.policies)
 app.command(name="reasons", epilog=example("optimus reasons -o wide"))(listings.reasons)
 app.command(name="replay", epilog=example("optimus replay journal --policy shortest-first"))(replay.replay)
@@ -61,10 +89,14 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def main(
+    scheduler: Annotated[
+        str,
+        typer.Option(
+            "--target", metavar="TARGET", help=f"Which scheduler: {FORMS}. Also after the command.", show_default=False
+        ),
+    ] = "",
     _version: Annotated[
         bool, typer.Option("--version", help="Say the version and stop.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show × gets a ?, not a traceback
+    target.choose(scheduler)

@@ -52,6 +52,18 @@ def _time(at: str, end_ms: int) -> int:
     return when.resolve(end_ms - DAY_MS + 1 if when.clock_ms is not None else end_ms)
 
 
+def journal_here() -> Path:
+    """Of `optimus up` on this machine, also when it is not up."""
+    from optimus.client.connection import store_folder
+    from optimus.drivers.local.journaling import FOLDER
+
+    folder = store_folder() / FOLDER
+    if not any(folder.glob("*.journal")):
+        message = f"{folder}: no journal of this machine; `optimus up` keeps one, or name the folder of another"
+        raise typer.BadParameter(message, param_hint="DIR")
+    return folder
+
+
 def demand_journal(folder: Path) -> None:
     wrong = ""
     if not folder.exists():

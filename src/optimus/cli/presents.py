@@ -51,6 +51,14 @@ def demand_world(path: Path, *, others: str = "") -> None:
         raise typer.BadParameter(f"{path}: {wrong}{others}", param_hint="WORLD")
 
 
+def demand_nothing_of_journals(options: dict[str, object]) -> None:
+    """Of options that only a journal has an answer to."""
+    for name, given in options.items():
+        if given:
+            message = "needs a journal, and without WORLD the scheduler that runs is asked; name the folder of one"
+            raise typer.BadParameter(message, param_hint=name)
+
+
 def present_of(path: Path, at: str) -> Present:
     """Refuses in words: wrong usage is 2, a file that cannot be used is 1."""
     from optimus.drivers.sim import present
@@ -80,19 +88,19 @@ def _of_story(path: Path) -> Present:
     return of_scenario(loaded.scenario, path.parent)
 
 
-def demand_policy(name: str, path: Path | None = None) -> None:
-    """`path`: the world that names the policy; without one, somebody typed it."""
+def demand_policy(name: str, world: str = "") -> None:
+    """`world`: that names the policy; without one, somebody typed it."""
     from optimus.engine.policy_loading import PolicyError, check, load
 
     try:
         broken = check(load(name))
     except PolicyError as error:
-        if path is not None:
-            fail(f"{path}: its policy cannot be used: {error}; --policy NAME takes another one")
+        if world:
+            fail(f"{world}: its policy cannot be used: {error}; --policy NAME takes another one")
         known = CALLED.get(name.lower())
         hint = f". What others call {name} is {known} here" if known else ""
         raise typer.BadParameter(f"{error}{hint}", param_hint="--policy") from None
-    if broken and path is None:
+    if broken and not world:
         message = f"{name} would fall back to the default in every decision: {broken[0].message}"
         raise typer.BadParameter(message, param_hint="--policy")
 

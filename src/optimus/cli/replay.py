@@ -8,10 +8,13 @@ from typing import Annotated, NoReturn
 import typer
 from rich.text import Text
 
-from optimus.cli.moments import demand_journal, find_moment
+from optimus.cli.moments import demand_journal, find_moment, journal_here
 from optimus.cli.showing import Format, FormatOption, Printer, console, dump
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a journal.")]
+Folder = Annotated[
+    Path | None,
+    typer.Argument(metavar="DIR", help="The folder of a journal. Else that of `optimus up` here.", show_default=False),
+]
 Under = Annotated[
     str, typer.Option("--policy", metavar="NAME|FILE.py:NAME", help="Decide under this policy instead, and compare.")
 ]
@@ -23,7 +26,7 @@ At = Annotated[
 ]
 
 
-def replay(folder: Folder, policy: Under = "", at: At = "", output: FormatOption = Format.TABLE) -> None:
+def replay(folder: Folder = None, policy: Under = "", at: At = "", output: FormatOption = Format.TABLE) -> None:
     """Replay a journal and compare the plans with the recorded ones.
 
     Under the recorded policy every cycle should agree; fails (1) if one does not, or if the journal is damaged.
@@ -34,6 +37,8 @@ def replay(folder: Folder, policy: Under = "", at: At = "", output: FormatOption
     from optimus.engine.journal import Journal, JournalError
     from optimus.engine.policy_loading import PolicyError
 
+    if folder is None:
+        folder = journal_here()
     demand_journal(folder)
     _demand_policy(policy)
     try:

@@ -9,6 +9,8 @@ Into a pipe or a file nothing is coloured, wrapped or cut: one line stays one li
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
@@ -48,7 +50,26 @@ def example(*commands: str) -> str:
 
 def console(*, stderr: bool = False) -> Console:
     """Colours and cursor moves only on a terminal, and not where NO_COLOR says so."""
-    return Console(stderr=stderr, highlight=False, soft_wrap=True, emoji=False)
+    return _Console(stderr=stderr, highlight=False, soft_wrap=True, emoji=False)
+
+
+def say(text: str, style: str = "") -> None:
+    """To people, beside what the command puts out: lines that are too long for the terminal break between words."""
+    printer = Printer(console(stderr=True))
+    for line in text.splitlines():
+        printer.paragraph(line, style)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        hang_up()
+        raise SystemExit(0)
+
+
+def hang_up() -> None:
+    """Whoever read what we say has gone, which is no failure: `optimus get jobs | head -1`. Nothing more is said."""
+    with open(os.devnull, "w", encoding="utf-8") as nothing:
+        os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
 def dump(record: Any, form: Format) -> None:
@@ -66,9 +87,12 @@ def dump(record: Any, form: Format) -> None:
     typer.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=120), nl=False)
 
 
-def tracked(items: Iterable[Item], total: int, what: str, name: Callable[[Item], str]) -> Iterator[Item]:
-    """The items one by one; on a terminal a progress bar appears if it takes longer than a second."""
-    if total < 2 or not (errors := console(stderr=True)).is_terminal:
+def tracked(
+    items: Iterable[Item], total: int, what: str, name: Callable[[Item], str], *, at_once: bool = False
+) -> Iterator[Item]:
+    """The items one by one; on a terminal a progress bar appears if it takes longer than a second. `at_once`: each of
+    them takes longer."""
+    if (total < 2 and not at_once) or not (errors := console(stderr=True)).is_terminal:
         yield from items
         return
     from rich.progress import Progress
@@ -78,7 +102,7 @@ def tracked(items: Iterable[Item], total: int, what: str, name: Callable[[Item],
     begun, shown = time.monotonic(), False
     try:
         for item in items:
-            if not shown and time.monotonic() - begun > PATIENCE_SECONDS:
+            if not shown and (at_once or time.monotonic() - begun > PATIENCE_SECONDS):
                 progress.start()
                 shown = True
             progress.update(task, description=name(item))
@@ -128,8 +152,8 @@ class Printer:
             for number, (cell, width) in enumerate(zip(row[:-1], widths, strict=True)):
                 pad, gap = Text(" " * (width - cell.cell_len)), Text(" " * GAP)
                 start = start + (pad + cell if number in right else cell + pad) + gap
-            if self.width is not None and self.width - offset < NARROWEST:
-                self._below(start, row[-1], indent)
+            if self.width is not None and self.width - offset < min(NARROWEST, last):
+                self._below(start, Text() if header and row is cells[0] else row[-1], indent)
                 continue
             end = Text(" " * (last - row[-1].cell_len)) + row[-1] if len(widths) in right else row[-1]
             first, *others = self._wrapped(end, offset) or [Text()]

@@ -7,13 +7,20 @@ from typing import Annotated
 
 import typer
 
+from optimus.cli import completing
+
 Traces = Annotated[
     list[str] | None,
     typer.Argument(metavar="TRACE", help="A file or folder of a known format, or synthetic[:jobs=2000,load=0.9,…]."),
 ]
 Policies = Annotated[
     list[str] | None,
-    typer.Option("--policy", metavar="NAME", help="A policy, FILE.py:NAME or a peer; several are compared."),
+    typer.Option(
+        "--policy",
+        metavar="NAME",
+        help="A policy, FILE.py:NAME or a peer; several are compared.",
+        autocompletion=completing.policies,
+    ),
 ]
 FormatOfTrace = Annotated[
     str, typer.Option("--format", metavar="NAME", help="Format of the trace, where its columns do not tell it.")

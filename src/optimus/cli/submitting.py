@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from optimus.cli import following
+from optimus.cli import completing, following
 from optimus.cli.showing import console
-from optimus.cli.target import DEFAULT_NAMESPACE, Address, Namespace, connected
+from optimus.cli.target import DEFAULT_NAMESPACE, Address, Namespace, complain, reached, refuse
+from optimus.client import ApiError
 from optimus.client.documents import job_document, to_text
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="UnifiedJob, Queue, NodePool; - reads from a pipe.")]
 Command = Annotated[list[str], typer.Argument(metavar="-- COMMAND…", help="What every replica runs.")]
 Gpus = Annotated[str, typer.Option(metavar="N", help="GPUs of each replica; 0.5 is half of one.")]
-Queue = Annotated[str, typer.Option(envvar="OPTIMUS_QUEUE", help="That it belongs to.")]
+Queue = Annotated[
+    str,
+    typer.Option(envvar="OPTIMUS_QUEUE", metavar="NAME", help="That it belongs to.", autocompletion=completing.queues),
+]
 Replicas = Annotated[str, typer.Option(metavar="N|MIN-MAX", help="How many; a range is elastic.")]
-Name = Annotated[str, typer.Option(help="Of the job. Else made from the command.")]
+Name = Annotated[str, typer.Option(metavar="NAME", help="Of the job. Else made from the command.")]
 Detach = Annotated[bool, typer.Option("--detach", "-d", help="Only submit; do not follow its output.")]
 Cpu = Annotated[str, typer.Option(metavar="N", help="Cores of each replica.")]
 Memory = Annotated[str, typer.Option(metavar="SIZE", help="Of each replica, such as 16Gi.")]
-Class = Annotated[str, typer.Option("--class", metavar="CLASS", help="interactive, unattended or inference.")]
+Class = Annotated[
+    str,
+    typer.Option(
+        "--class",
+        metavar="CLASS",
+        help="interactive, unattended or inference.",
+        autocompletion=completing.classes,
+    ),
+]
 Priority = Annotated[int | None, typer.Option(metavar="N", help="Higher goes first.")]
 Array = Annotated[int, typer.Option(min=0, metavar="N", help="So many parts, each with its OPTIMUS_PART.")]
 Env = Annotated[list[str], typer.Option("-e", "--env", metavar="NAME=VALUE", help="For the command.")]
@@ -31,19 +45,45 @@ Retries = Annotated[int, typer.Option(min=0, metavar="N", help="How often it sta
 Checkpoint = Annotated[
     str, typer.Option(metavar="SECONDS", help="It saves its work when asked (SIGTERM), and needs at most so long.")
 ]
+SOURCE = "optimus run"
+FIELDS = {
+    "metadata.namespace": "--namespace",
+    "metadata.name": "--name",
+    "spec.gpu": "--gpus",
+    "spec.replicas": "--replicas",
+    "spec.class": "--class",
+    "spec.arraySize": "--array",
+    "spec.cpu": "--cpu",
+    "spec.memory": "--memory",
+    "spec.priority": "--priority",
+    "spec.env": "--env",
+    "spec.restart.backoffLimit": "--retries",
+    "spec.checkpoint.graceSeconds": "--checkpoint",
+    "spec.queue": "--queue",
+    "spec.command": "COMMAND",
+}
+"""Of the document, and what somebody has typed."""
 
 
 def submit(files: Files, address: Address = "") -> None:
     """Submit jobs, queues and pools; all errors of a file are told at once, and then nothing of it is done."""
-    with connected(address) as target:
+    refused = False
+    with reached(address) as target:
         for file in files:
-            text = _read(file)
-            told = target.post("/v1/submit", text.encode(), source=file, where=str(Path.cwd()))
+            try:
+                told = target.submit(_read(file), source=file, where=str(Path.cwd()))
+            except ApiError as error:
+                refused = True
+                text = str(error)
+                complain(text if text.startswith(file) else f"{file}: {text}")
+                continue
             for warning in told["warnings"]:
                 console(stderr=True).print(f"Warning: {warning}", style="yellow", markup=False)
             for kind, names in (("queue", told["queues"]), ("pool", told["pools"]), ("job", told["jobs"])):
                 for name in names:
                     typer.echo(f"{kind} {name} submitted")
+    if refused:
+        raise typer.Exit(1)
 
 
 def run(
@@ -73,7 +113,7 @@ def run(
         name=name,
         namespace=namespace,
         queue=queue,
-        gpu=_number(gpus),
+        gpu=_number(gpus, "--gpus"),
         replicas=_replicas(replicas),
         retries=retries,
         spec={
@@ -83,11 +123,14 @@ def run(
             "priority": priority,
             "arraySize": array or None,
             "env": _environment(env) or None,
-            "checkpoint": {"graceSeconds": _number(checkpoint)} if checkpoint else None,
+            "checkpoint": {"graceSeconds": _number(checkpoint, "--checkpoint")} if checkpoint else None,
         },
     )
-    with connected(address) as target:
-        target.post("/v1/submit", to_text(document).encode(), source="optimus run", where=str(Path.cwd()))
+    with reached(address) as target:
+        try:
+            target.submit(to_text(document), source=SOURCE, where=str(Path.cwd()))
+        except ApiError as error:
+            refuse(_as_typed(str(error)))
         job = f"{namespace}/{document['metadata']['name']}"
         if detach:
             typer.echo(f"job {job} submitted")
@@ -96,36 +139,50 @@ def run(
     raise typer.Exit(0 if phase == "Succeeded" else 1)
 
 
+def _as_typed(text: str) -> str:
+    """Nobody has seen the document: what is wrong in it is wrong with an option."""
+    text = re.sub(rf"(?m)^{SOURCE}:\d+:\d+: job \S+?(?: \S+)*?: (?=spec|metadata)", "", text)
+    text = re.sub(rf"(?m)^{SOURCE}: ", "", text)
+    for field, option in FIELDS.items():
+        text = re.sub(rf"(?m)^{re.escape(field)}(?=[:.\[])", option, text)
+    return text
+
+
 def _read(file: str) -> str:
-    if file == "-":
-        return sys.stdin.read()
     try:
-        return Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
-        console(stderr=True).print(f"Error: {file} cannot be read: {why}", style="red", markup=False)
-        raise typer.Exit(1) from None
+        raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return raw.decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        why = (error.strerror or str(error)) if isinstance(error, OSError) else "it is no text (UTF-8)"
+        why = "it is a folder; name files" if isinstance(error, IsADirectoryError) else why
+        raise ApiError(0, "invalid", f"{file} cannot be read: {why}") from None
 
 
 def _replicas(text: str) -> Any:
-    least, dash, most = text.partition("-")
-    if not least.isdigit() or (dash and not most.isdigit()):
+    found = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", text)
+    if found is None:
         raise typer.BadParameter(f"{text} is no number and no range: write 4, or 2-8", param_hint="--replicas")
-    return {"min": int(least), "max": int(most)} if dash else int(least)
+    least, most = found.groups()
+    return {"min": int(least), "max": int(most)} if most else int(least)
 
 
-def _number(text: str) -> Any:
+def _number(text: str, option: str) -> Any:
     try:
-        return int(text) if text.isdigit() else float(text)
+        found = float(text)
     except ValueError:
-        raise typer.BadParameter(f"{text} is no number") from None
+        found = math.nan
+    if not math.isfinite(found):
+        raise typer.BadParameter(f"{text} is no number", param_hint=option)
+    return int(found) if found.is_integer() else found
 
 
 def _environment(pairs: list[str]) -> dict[str, str]:
     found = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")
-        if not sign and name not in os.environ:
-            raise typer.BadParameter(f"{pair} has no value: write NAME=VALUE", param_hint="--env")
+        if not name or (not sign and name not in os.environ):
+            raise typer.BadParameter(
+                f"{pair!r} has no {'value' if name else 'name'}: write NAME=VALUE", param_hint="--env"
+            )
         found[name] = value if sign else os.environ[name]
     return found

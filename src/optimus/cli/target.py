@@ -7,40 +7,84 @@ Must not: know what a command wants.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
-from optimus.cli.showing import console
+from optimus.cli import completing
+from optimus.cli.showing import hang_up, say
 from optimus.client import Connection, JobError
+from optimus.client.connection import find_address
+from optimus.client.targets import FORMS, Target, demand_known, target_of
 
 DEFAULT_NAMESPACE = "default"
+VARIABLE = "OPTIMUS_TARGET"
+JOB_KINDS = ("job", "jobs", "unifiedjob", "unifiedjobs")
 Address = Annotated[
     str,
     typer.Option(
-        "--address", envvar="OPTIMUS_ADDRESS", metavar="URL", help="Of the scheduler. Else that of `optimus up` here."
+        "--target",
+        "--address",
+        envvar=[VARIABLE, "OPTIMUS_ADDRESS"],
+        metavar="TARGET",
+        help=f"Which scheduler: {FORMS}. Else that of `optimus up` of this user.",
+        show_envvar=False,
     ),
 ]
 Namespace = Annotated[
-    str, typer.Option("-n", "--namespace", envvar="OPTIMUS_NAMESPACE", help="Of the job, where its name has none.")
+    str,
+    typer.Option(
+        "-n",
+        "--namespace",
+        envvar="OPTIMUS_NAMESPACE",
+        metavar="NAME",
+        help="Of the job, where its name has none.",
+        show_envvar=False,
+    ),
 ]
-Job = Annotated[list[str], typer.Argument(metavar="[job] NAME", help="NAME or NAMESPACE/NAME.")]
+Job = Annotated[
+    list[str],
+    typer.Argument(metavar="[job] NAME", help="NAME or NAMESPACE/NAME.", autocompletion=completing.jobs),
+]
+Jobs = Annotated[
+    list[str],
+    typer.Argument(metavar="[job] NAME…", help="NAME or NAMESPACE/NAME, also several.", autocompletion=completing.jobs),
+]
+
+
+def choose(target: str) -> None:
+    """Before the command: as if the variable said so, since the option after the command comes before both."""
+    if target:
+        os.environ[VARIABLE] = target
 
 
 def job_name(words: list[str], namespace: str) -> str:
     """`train`, `job train`, `job/train` and `team/train` as namespace/name."""
-    kinds = ("job", "jobs", "unifiedjob", "unifiedjobs")
-    if len(words) == 2 and words[0] in kinds:
+    names = job_names(words, namespace)
+    if len(names) > 1:
+        raise typer.BadParameter(
+            f"{' '.join(words)!r} is not one job: write [job] NAME, or NAMESPACE/NAME", param_hint="NAME"
+        )
+    return names[0]
+
+
+def job_names(words: list[str], namespace: str) -> list[str]:
+    if len(words) > 1 and words[0] in JOB_KINDS:
         words = words[1:]
-    if len(words) != 1 or not words[0]:
-        raise typer.BadParameter("name one job: NAME, or NAMESPACE/NAME")
-    head, slash, tail = words[0].partition("/")
-    if slash and head in kinds:
+    elif words and words[0] in JOB_KINDS:
+        raise typer.BadParameter("which job? Write its NAME after the word job", param_hint="NAME")
+    return list(dict.fromkeys(_whole_name(word, namespace) for word in words))
+
+
+def _whole_name(word: str, namespace: str) -> str:
+    head, slash, tail = word.partition("/")
+    if slash and head in JOB_KINDS:
         head, slash, tail = tail.partition("/")
-    if slash and (not head or not tail or "/" in tail):
-        raise typer.BadParameter(f"{words[0]} is no name of a job: write NAME, or NAMESPACE/NAME")
+    if not head or (slash and (not tail or "/" in tail)):
+        raise typer.BadParameter(f"{word!r} is no name of a job: write NAME, or NAMESPACE/NAME", param_hint="NAME")
     return f"{head}/{tail}" if slash else f"{namespace}/{head}"
 
 
@@ -48,9 +92,26 @@ def job_name(words: list[str], namespace: str) -> str:
 def connected(address: str) -> Iterator[Connection]:
     """Refusals end the command with a word and not with a traceback."""
     try:
+        demand_known(address or find_address())
         yield Connection(address)
     except JobError as error:
-        console(stderr=True).print(f"Error: {error}", style="red", markup=False)
-        raise typer.Exit(1) from None
+        refuse(str(error))
     except BrokenPipeError:
+        hang_up()
         raise typer.Exit(0) from None
+
+
+@contextmanager
+def reached(address: str) -> Iterator[Target]:
+    """The same, for commands that need no more than a `Target`."""
+    with connected(address) as connection:
+        yield target_of(connection)
+
+
+def complain(text: str) -> None:
+    say(f"Error: {text}", "red")
+
+
+def refuse(text: str) -> NoReturn:
+    complain(text)
+    raise typer.Exit(1) from None

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optimus.cli.showing import console
-from optimus.client.connection import DEFAULT_PORT, store_folder
+from optimus.cli import completing
+from optimus.cli.showing import say
+from optimus.cli.target import refuse
+from optimus.client.connection import DEFAULT_PORT, JobError, store_folder
 from optimus.drivers.sim.threads import one_thread_each
 
 if TYPE_CHECKING:
@@ -28,11 +30,27 @@ StoreFolder = Annotated[
 Host = Annotated[str, typer.Option(metavar="ADDRESS", help="To listen on; beyond this machine a token is needed.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes any that is free.")]
 Demo = Annotated[bool, typer.Option("--demo", help="A cluster of 16 virtual GPUs, two teams, and jobs that compete.")]
-Under = Annotated[str, typer.Option("--policy", metavar="NAME|FILE.py:NAME", help="Decide under this policy.")]
+JournalSize = Annotated[
+    str, typer.Option("--journal", metavar="SIZE", help="So much of the journal is kept, for a week; 0: none.")
+]
+Under = Annotated[
+    str,
+    typer.Option(
+        "--policy",
+        metavar="NAME|FILE.py:NAME",
+        help="Decide under this policy.",
+        autocompletion=completing.policies,
+    ),
+]
 
 
-TRY = ("optimus run --gpus 1 -- python3 -c 'print(1)'", "optimus get jobs", "optimus get queues")
-TRY_DEMO = ("optimus get jobs", "optimus logs -f train", "optimus run --queue vision --gpus 4 -- sleep 20")
+TRY = ("optimus run --gpus 1 -- python3 -c 'print(1)'", "optimus get jobs", "optimus top")
+TRY_DEMO = (
+    "optimus top",
+    "optimus get jobs",
+    "optimus logs -f train",
+    "optimus run --queue vision --gpus 4 -- sleep 20",
+)
 
 
 def up(
@@ -43,6 +61,7 @@ def up(
     host: Host = "127.0.0.1",
     port: Port = DEFAULT_PORT,
     policy: Under = "default",
+    journal: JournalSize = "512Mi",
     demo: Demo = False,
 ) -> None:
     """Schedule real work on this machine: scheduler and HTTP API, until Ctrl-C.
@@ -51,34 +70,53 @@ def up(
     the port, the store or the cluster file cannot be used.
     """
     one_thread_each()
+    from optimus.cli.presents import demand_policy
     from optimus.drivers.local.up import UpError, machine_or_virtual, run
 
-    told = console(stderr=True)
     if cluster is not None and (nodes or gpus):
         raise typer.BadParameter(
             "nodes come from the file or from --nodes and --gpus, not from both", param_hint="--cluster"
         )
     if demo and (cluster is not None or nodes or gpus):
         raise typer.BadParameter("the demo has a cluster of its own", param_hint="--demo")
-    folder = (store or store_folder()).absolute()
+    journal_mib = _size("--journal", journal)
+    demand_policy(policy)
+    folder = _folder(store)
     found = _demo() if demo else _from_file(cluster) if cluster is not None else machine_or_virtual(nodes, gpus)
 
     def ready(address: str, token: str, limits: str) -> None:
-        told.print(f"optimus is up at {address}: {found.told}", style="bold")
-        told.print(f"store {folder}, policy {policy}", style="dim")
-        told.print(f"limits: {limits}", style="dim", markup=False)
+        say(f"optimus is up at {address}: {found.told}", "bold")
+        say(f"store {folder}, policy {policy}", "dim")
+        say(f"limits: {limits}", "dim")
         if token:
-            told.print(f"token for others than this machine: {folder / 'token'}")
+            say(f"token for others than this machine: {folder / 'token'}")
         for number, command in enumerate(TRY_DEMO if demo else TRY):
-            told.print(f"{'try:' if not number else '':5} {command}", markup=False)
+            say(f"{'try:' if not number else '':5} {command}")
 
     try:
-        left = run(found, folder, host=host, port=port, policy=policy, ready=ready)
+        left = run(found, folder, host=host, port=port, policy=policy, ready=ready, journal_mib=journal_mib)
     except UpError as error:
-        told.print(f"Error: {error}", style="red", markup=False)
+        say(f"Error: {error}", "red")
         raise typer.Exit(1) from None
     if left:
-        told.print(f"{left} replicas go on running; `optimus up` on the same store takes them over again.")
+        say(f"{left} replicas go on running; `optimus up` on the same store takes them over again.")
+
+
+def _folder(store: Path | None) -> Path:
+    try:
+        return (store or store_folder()).absolute()
+    except JobError as error:  # nobody has a home folder here
+        refuse(str(error))
+
+
+def _size(option: str, text: str) -> int:
+    """In MiB."""
+    from optimus.model.units import UnitError, parse_memory
+
+    try:
+        return parse_memory(text)
+    except UnitError as error:
+        raise typer.BadParameter(f"{error}; write a size such as 512Mi", param_hint=option) from None
 
 
 def _demo() -> Cluster:
@@ -100,16 +138,13 @@ def _from_file(path: Path) -> Cluster:
     from optimus.drivers.local.up import DEFAULT_QUEUE, Cluster
 
     loaded = load_files(path)
-    told = console(stderr=True)
     for error in loaded.errors:
-        told.print(f"Error: {error}", style="red", markup=False)
+        say(f"Error: {error}", "red")
     if loaded.errors:
         raise typer.Exit(1)
     world = loaded.scenario
     if not world.nodes:
-        told.print(
-            f"Error: {path}: no nodes in it; write nodes: [{{name: a, count: 2, gpus: 8}}]", style="red", markup=False
-        )
+        say(f"Error: {path}: no nodes in it; write nodes: [{{name: a, count: 2, gpus: 8}}]", "red")
         raise typer.Exit(1)
     devices = sum(len(node.devices) for node in world.nodes)
     return Cluster(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optimus.cli.showing import Format, FormatOption, Printer, console, dump
+from optimus.cli.target import Address
 from optimus.drivers.sim.threads import one_thread_each
 
 if TYPE_CHECKING:
@@ -17,11 +18,20 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 World = Annotated[
-    str, typer.Argument(metavar="WORLD", help="A scenario file, the folder of a journal, or a trace of `simulate`.")
+    str,
+    typer.Argument(
+        metavar="WORLD",
+        help="A scenario file, the folder of a journal, or a trace of `simulate`. Else the scheduler that runs.",
+        show_default=False,
+    ),
 ]
 AddNodes = Annotated[
     list[str] | None,
-    typer.Option("--add-nodes", metavar="4x8[:MODEL]", help="So many more nodes with so many GPUs; several times."),
+    typer.Option(
+        "--add-nodes",
+        metavar="N[xGPUS][:MODEL]",
+        help="So many more nodes, like those that are there or with so many GPUs: 2, 4x8, 4x8:a100; several times.",
+    ),
 ]
 RemoveNode = Annotated[
     list[str] | None,
@@ -30,7 +40,10 @@ RemoveNode = Annotated[
 QuotaOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--quota", metavar="QUEUE.FIELD=N", help="GPU guarantee, limit or weight: vision.guarantee=16; several times."
+        "--queue",
+        "--quota",
+        metavar="QUEUE.FIELD=N",
+        help="GPU guarantee, limit or weight: vision.guarantee=16; several times.",
     ),
 ]
 Under = Annotated[str, typer.Option("--policy", metavar="NAME|FILE.py:NAME", help="Another policy.")]
@@ -48,10 +61,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no n
 
 
 def whatif(
-    world: World,
+    world: World = "",
     add_nodes: AddNodes = None,
     remove_node: RemoveNode = None,
-    quota: QuotaOption = None,
+    queue: QuotaOption = None,
     policy: Under = "",
     price: Price = None,
     ahead: Ahead = False,
@@ -59,11 +72,13 @@ def whatif(
     samples: Samples = 10,
     seed: Seed = 0,
     horizon: Horizon = "7d",
+    address: Address = "",
     quiet: Quiet = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Change nodes, quotas or the policy, and see who waits, who uses what, and what it costs.
 
+    Without WORLD it is tried on a copy of the scheduler that runs, which goes on, and played into the future from now.
     A journal or a trace is played once more as it was recorded and with the change. A scenario, or a journal with
     --ahead, is played into the future from where it stands, with the same drawn run times in both worlds.
     """
@@ -75,7 +90,7 @@ def whatif(
         world=world,
         add=tuple(add_nodes or ()),
         remove=tuple(remove_node or ()),
-        quotas=tuple(quota or ()),
+        quotas=tuple(queue or ()),
         policy=policy,
         price=price,
         ahead=ahead or bool(at),
@@ -83,6 +98,7 @@ def whatif(
         samples=samples,
         seed=seed,
         horizon=horizon,
+        address=address,
     )
     try:
         told = _answered(question, quiet)

@@ -14,12 +14,14 @@ from typing import NoReturn
 import typer
 from msgspec import Struct
 
-from optimus.cli import presents
+from optimus.cli import live, presents
 from optimus.cli.moments import describe_moment
+from optimus.cli.target import connected
 from optimus.cli.whatif_report import WhatIfTold
 from optimus.decide.policies import DEFAULT
 from optimus.drivers.sim.clockwork import SimulationError
 from optimus.drivers.sim.forecasting import Past, past_of
+from optimus.drivers.sim.present import Present
 from optimus.drivers.sim.setup import Setup
 from optimus.drivers.sim.sweeping import SweepError, Wishes, scenes, source_of
 from optimus.drivers.sim.sweeping.scenes import Scene
@@ -36,12 +38,13 @@ from optimus.drivers.sim.whatif import (
 )
 from optimus.drivers.sim.whatif.changes import setup_now
 
-NOTHING = "--add-nodes 4x8, --remove-node NAME, --quota QUEUE.guarantee=16 or --policy NAME"
+NOTHING = "--add-nodes 2, --remove-node NAME, --queue QUEUE.guarantee=16 or --policy NAME"
 Tell = Callable[[str], None]
 
 
 class Question(Struct, frozen=True, kw_only=True):
     world: str
+    """Empty: the scheduler that runs."""
     add: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
     quotas: tuple[str, ...] = ()
@@ -52,6 +55,8 @@ class Question(Struct, frozen=True, kw_only=True):
     samples: int = 10
     seed: int = 0
     horizon: str = "7d"
+    address: str = ""
+    """Of the scheduler."""
 
 
 def answer(question: Question, tell: Tell) -> WhatIfTold:
@@ -60,6 +65,8 @@ def answer(question: Question, tell: Tell) -> WhatIfTold:
         raise typer.BadParameter(f"nothing is changed; add {NOTHING}", param_hint="WORLD")
     if question.policy:
         presents.demand_policy(question.policy)
+    if not question.world:
+        return _live(question, tell)
     if presents.is_story(path) or (presents.is_journal(path) and question.ahead):
         return _ahead(question, path, tell)
     if question.ahead:
@@ -71,14 +78,27 @@ def answer(question: Question, tell: Tell) -> WhatIfTold:
 # -- the future ---------------------------------------------------------------------------------------------------
 
 
+def _live(question: Question, tell: Tell) -> WhatIfTold:
+    presents.demand_nothing_of_journals({"--at": question.at, "--ahead": question.ahead})
+    horizon_ms = presents.duration("--horizon", question.horizon)
+    tell("asking the scheduler")
+    with connected(question.address) as target:
+        today, past = live.fetch_world(target)
+    return _played(question, today, past, horizon_ms, tell)
+
+
 def _ahead(question: Question, path: Path, tell: Tell) -> WhatIfTold:
     presents.demand_world(path)
     horizon_ms = presents.duration("--horizon", question.horizon)
     today = presents.present_of(path, question.at)
-    presents.demand_policy(today.policy, path)
+    past = past_of(path, today.now_ms) if presents.is_journal(path) else Past()
+    return _played(question, today, past, horizon_ms, tell)
+
+
+def _played(question: Question, today: Present, past: Past, horizon_ms: int, tell: Tell) -> WhatIfTold:
+    presents.demand_policy(today.policy, today.name)
     changes = _changes(question, setup_now(today))
     changed = changed_present(today, changes)
-    past = Past(errors=past_of(path, today.now_ms).errors) if presents.is_journal(path) else Past()
     done = [0]
 
     def count() -> None:
@@ -92,11 +112,11 @@ def _ahead(question: Question, path: Path, tell: Tell) -> WhatIfTold:
         samples=question.samples,
         seed=question.seed,
         horizon_ms=horizon_ms,
-        past=past,
+        past=Past(errors=past.errors),
         tell=count,
     )
     if not any(pair[0].starts for pair in pairs):
-        presents.fail(f"{path}: no workload in it, so nothing could change")
+        presents.fail(f"{today.name}: no workload in it, so nothing could change")
     return WhatIfTold(
         world=today.name,
         played=f"from {describe_moment(today.now_ms)} on, run times drawn from what is known then",
@@ -118,7 +138,7 @@ def _again(question: Question, path: Path, tell: Tell) -> WhatIfTold:
     scene = _scene(question)
     policy = _recorded_policy(path) if journal else DEFAULT.name
     if journal:
-        presents.demand_policy(policy, path)
+        presents.demand_policy(policy, question.world)
     changes = _changes(question, scene.setup)
     worlds = ((scene.setup, policy), (changed_setup(scene.setup, changes), question.policy or policy))
     tell("playing today's world")

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 DEFAULT_PORT = 6900
 DEFAULT_ADDRESS = f"http://127.0.0.1:{DEFAULT_PORT}"
+HERE = "here"
+"""As an address: whatever `optimus up` of this user has written down, also where a variable names another one."""
 ADDRESS_FILE = "address"
 TOKEN_FILE = "token"  # noqa: S105 - the name of a file
 TIMEOUT_S = 75.0
@@ -58,15 +61,17 @@ def store_folder() -> Path:
     named = os.environ.get("OPTIMUS_STORE")
     if named:
         return Path(named)
-    data = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(data) / "optimus"
+    data = os.environ.get("XDG_DATA_HOME")
+    try:
+        return (Path(data) if data else Path.home() / ".local" / "share") / "optimus"
+    except RuntimeError:  # no HOME, and nobody knows this user
+        raise JobError("there is no home folder to keep anything in: name a folder (--store, OPTIMUS_STORE)") from None
 
 
 def find_address(given: str = "") -> str:
-    """The given one, OPTIMUS_ADDRESS, what `optimus up` of this user has written down, or the usual one."""
-    if given or os.environ.get("OPTIMUS_ADDRESS"):
-        return given or os.environ["OPTIMUS_ADDRESS"]
-    return _kept(ADDRESS_FILE) or DEFAULT_ADDRESS
+    """The given one, OPTIMUS_TARGET, OPTIMUS_ADDRESS, what `optimus up` of this user has written down, or the usual."""
+    named = given or os.environ.get("OPTIMUS_TARGET") or os.environ.get("OPTIMUS_ADDRESS") or HERE
+    return named if named != HERE else _kept(ADDRESS_FILE) or DEFAULT_ADDRESS
 
 
 def find_token(address: str, given: str = "") -> str:
@@ -79,21 +84,34 @@ def _kept(name: str) -> str:
     """What `optimus up` of this user has written down; nothing if it is not up."""
     try:
         return (store_folder() / name).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
+    except (OSError, UnicodeDecodeError, JobError):
         return ""
 
 
 class Connection:
-    def __init__(self, address: str = "", token: str = "") -> None:
+    def __init__(self, address: str = "", token: str = "", timeout: float = TIMEOUT_S) -> None:
         self._given = address, token
+        self._timeout = timeout
         self.address = find_address(address)
         self.token = find_token(self.address, token)
+        self._wire: socket.socket | None = None
+        """Of the last stream."""
 
     def look_again(self) -> None:
         """After a restart it may be elsewhere."""
         address, token = self._given
         self.address = find_address(address)
         self.token = find_token(self.address, token)
+
+    def check_address(self) -> None:
+        """Raises `Unreachable` if nobody can ever answer there."""
+        self._where()
+
+    def hang_up(self) -> None:
+        """Ends the stream that another thread reads; there it is `Unreachable`."""
+        if self._wire is not None:
+            with suppress(OSError):
+                self._wire.shutdown(socket.SHUT_RDWR)
 
     def get(self, path: str, **query: Any) -> Any:
         return self._json("GET", path, query)
@@ -139,24 +157,33 @@ class Connection:
         path: str,
         query: dict[str, Any],
         body: bytes = b"",
-        timeout: float | None = TIMEOUT_S,
+        timeout: float | None = -1,
         until: float | None = None,
     ) -> Iterator[HTTPResponse]:
+        """`timeout`: without a word about it, that of the connection; None is as long as it takes."""
+        timeout = self._timeout if timeout == -1 else timeout
         secure, host, port = self._where()
         kind = HTTPSConnection if secure else HTTPConnection
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        wanted = urlencode({name: value for name, value in query.items() if value not in (None, "")})
-        target = quote(path) + (f"?{wanted}" if wanted else "")
-        connection = kind(host, port, timeout=timeout)
+        try:
+            wanted = urlencode({name: value for name, value in query.items() if value not in (None, "")})
+            target = quote(path) + (f"?{wanted}" if wanted else "")
+        except UnicodeError:
+            raise JobError(f"{path.removeprefix('/v1/')!r} is no text (UTF-8)") from None
+        try:
+            connection = kind(host, port, timeout=timeout)
+        except HTTPException:
+            raise Unreachable(f"{self.address!r} is no address: write http://HOST:PORT") from None
         with closing(connection):
             try:
                 connection.request(method, target, body or None, headers)
-                wire = connection.sock
+                wire = self._wire = connection.sock
                 response = connection.getresponse()
             except (OSError, HTTPException, ValueError) as error:
+                why = error.strerror if isinstance(error, OSError) and error.strerror else error
                 raise Unreachable(
-                    f"nobody answers at {self.address} ({error}): start it with `optimus up`, "
-                    "or name another address (--address, OPTIMUS_ADDRESS)"
+                    f"nobody answers at {self.address} ({why}): start it with `optimus up`, "
+                    "or name another target (--target, OPTIMUS_TARGET)"
                 ) from error
             with closing(response):
                 if response.status >= 400:

@@ -78,14 +78,14 @@ def views(connection: Connection, job: str, until: float | None = None) -> Itera
 
 
 def lines(
-    connection: Connection, job: str, *, follow: bool, tail: int | None, replica: str
-) -> Iterator[dict[str, Any]]:
+    connection: Connection, job: str, *, follow: bool, tail: int | None, replica: str, attempt: int | None = None
+) -> Iterator[View]:
     """What its replicas have written. Following ends with the job; a stream that breaks off goes on where it was."""
     patience = Patience(connection)
     seen: dict[str, int] = {}
     while True:
         try:
-            query = {"follow": int(follow), "tail": None if seen else tail, "replica": replica}
+            query = {"follow": int(follow), "tail": None if seen else tail, "replica": replica, "attempt": attempt}
             for line in connection.lines(f"/v1/jobs/{job}/logs", **query):
                 patience.well()
                 if line["number"] > seen.get(line["start"], 0):
@@ -96,4 +96,18 @@ def lines(
         except (ApiError, Unreachable) as error:
             if not follow:
                 raise
+            patience.lost(error)
+
+
+def changes(connection: Connection) -> Iterator[View]:
+    """Everything that is shown, and then whatever changes. After a restart everything comes once more."""
+    patience = Patience(connection)
+    while True:
+        try:
+            for name, told in connection.events():
+                if name == "behind":
+                    break
+                patience.well()
+                yield told
+        except (ApiError, Unreachable) as error:
             patience.lost(error)

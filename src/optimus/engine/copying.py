@@ -8,14 +8,13 @@ Must not: contain what jobs run (commands, environments): the engine does not kn
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 from msgspec import Struct
 
 from optimus.engine.engine import Engine
-from optimus.engine.policy_loading import load
+from optimus.engine.policy_loading import load, policy_file
 from optimus.model.plans import Budget
+from optimus.model.progress import Remaining
 
 
 class CopyError(ValueError):
@@ -30,19 +29,28 @@ class EngineCopy(Struct, frozen=True, kw_only=True):
     """A policy from a file is named with its whole path."""
     seed: int
     budget: Budget
+    remaining: dict[str, Remaining] = {}
+    """By workload: what running work says of the rest of it."""
 
     @property
     def policy_file(self) -> bool:
-        return _file(self.policy) is not None
+        return policy_file(self.policy) is not None
 
 
-def copy_of(engine: Engine, now_ms: int) -> bytes:
+def copy_of(engine: Engine, now_ms: int, remaining: dict[str, Remaining] | None = None) -> bytes:
     """All that the engine's process has to do."""
     reference = engine.policy_reference
-    path = _file(reference)
+    path = policy_file(reference)
     if path is not None:
-        reference = f"{Path(path).absolute()}:{reference.rpartition(':')[2]}"
-    copied = EngineCopy(state=engine.dump(), now_ms=now_ms, policy=reference, seed=engine.seed, budget=engine.budget)
+        reference = f"{path.absolute()}:{reference.rpartition(':')[2]}"
+    copied = EngineCopy(
+        state=engine.dump(),
+        now_ms=now_ms,
+        policy=reference,
+        seed=engine.seed,
+        budget=engine.budget,
+        remaining=remaining or {},
+    )
     return msgspec.msgpack.encode(copied)
 
 
@@ -61,8 +69,3 @@ def engine_of(copied: EngineCopy) -> Engine:
     except (msgspec.MsgspecError, LookupError, ValueError) as error:
         raise CopyError(f"the state cannot be read: {error}; use the version that runs the scheduler") from error
     return engine
-
-
-def _file(reference: str) -> str | None:
-    path, colon, _ = reference.rpartition(":")
-    return path if colon and path.endswith(".py") else None

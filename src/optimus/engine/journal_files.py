@@ -42,7 +42,7 @@ def segment_path(folder: Path, first_sequence: int) -> Path:
 def list_segments(folder: Path) -> list[Segment]:
     """By first sequence. Files with other names are not ours and are left alone."""
     found = []
-    with suppress(FileNotFoundError):
+    with suppress(FileNotFoundError, NotADirectoryError):
         for entry in os.scandir(folder):
             number = entry.name.removesuffix(SUFFIX)
             if number != entry.name and number.isascii() and number.isdigit():

@@ -13,14 +13,18 @@ from __future__ import annotations
 import gc
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 
 from msgspec import Struct
 
 from optimus.engine.journal_files import Segment, list_segments
-from optimus.engine.journal_records import Cycle, Flaw, FlawKind, JournalError, Keyframe, Opened, Record
-from optimus.engine.journal_segments import read_opened, read_segment
+from optimus.engine.journal_records import Cycle, Flaw, FlawKind, JournalError, Keyframe, Observed, Opened, Record
+from optimus.engine.journal_segments import read_facts, read_opened, read_segment
+
+_END = 2**62
+"""No journal has so many cycles."""
 
 
 class Moment(Struct, frozen=True):
@@ -69,6 +73,16 @@ class Journal:
             except FileNotFoundError:  # retention was faster; the next segment reports what is missing
                 continue
 
+    def read_facts(self, since_ms: int = 0) -> Iterator[Observed]:
+        """What was observed, from the last state at or before `since_ms` on, as far as it can be read."""
+        segments = list_segments(self.folder)
+        first = bisect_right(range(len(segments)), since_ms, key=lambda index: _opened_ms(segments, index)) - 1
+        for segment in segments[max(first, 0) :]:
+            with suppress(FileNotFoundError):  # retention was faster
+                for item in read_facts(segment):
+                    if not isinstance(item, Flaw):
+                        yield item
+
     def seek(self, *, sequence: int | None = None, now_ms: int | None = None) -> Moment:
         """The moment right after cycle `sequence`, or after the last cycle at or before `now_ms`.
 
@@ -92,6 +106,10 @@ class Journal:
             what = f"cycle {sequence}" if now_ms is None else f"{now_ms} ms"
             raise JournalError(self._nothing_before(segments, what))
         return moment
+
+    def end(self) -> Moment:
+        """The last moment. JournalError if there is none."""
+        return self.seek(sequence=_END)
 
     def _nothing_before(self, segments: list[Segment], what: str) -> str:
         if not segments:

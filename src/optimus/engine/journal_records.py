@@ -62,7 +62,16 @@ class Cycle(Struct, frozen=True, kw_only=True, tag=True):
     plan: Plan
 
 
+class Facts(Struct, frozen=True, kw_only=True, tag="Cycle"):
+    """A cycle as far as it was observed: for readers whom the plan does not concern, which is most of it."""
+
+    sequence: int
+    now_ms: int
+    observations: tuple[Observation, ...]
+
+
 Record = Opened | Keyframe | Cycle
+Observed = Opened | Keyframe | Facts
 
 
 class FlawKind(StrEnum):
@@ -90,6 +99,8 @@ _msgpack = msgspec.msgpack.Encoder()
 _json = msgspec.json.Encoder()
 _from_msgpack = msgspec.msgpack.Decoder(Record)
 _from_json = msgspec.json.Decoder(Record)
+_facts_from_msgpack = msgspec.msgpack.Decoder(Observed)
+_facts_from_json = msgspec.json.Decoder(Observed)
 _raw = msgspec.msgpack.Decoder(msgspec.Raw)
 
 
@@ -113,13 +124,25 @@ def compress(payload: bytes) -> bytes:
 
 def decode(payload: bytes) -> Record:
     """The record in `payload`; msgspec.MsgspecError if there is none."""
-    if payload[:1] == b"x":
-        try:
-            payload = zlib.decompress(payload)
-        except zlib.error as error:
-            raise msgspec.DecodeError(str(error)) from error
+    payload = _inflated(payload)
     record: Record = _from_json.decode(payload) if payload[:1] == b"{" else _from_msgpack.decode(payload)
     return record
+
+
+def decode_facts(payload: bytes) -> Observed:
+    """The same without plans, in a third of the time."""
+    payload = _inflated(payload)
+    record: Observed = (_facts_from_json if payload[:1] == b"{" else _facts_from_msgpack).decode(payload)
+    return record
+
+
+def _inflated(payload: bytes) -> bytes:
+    if payload[:1] != b"x":
+        return payload
+    try:
+        return zlib.decompress(payload)
+    except zlib.error as error:
+        raise msgspec.DecodeError(str(error)) from error
 
 
 def as_state(dump: bytes) -> msgspec.Raw:

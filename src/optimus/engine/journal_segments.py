@@ -7,24 +7,46 @@ Must not: look at other segments, or change the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, TypeVar
 
 import msgspec
 
 from optimus.engine.journal_files import Segment
 from optimus.engine.journal_frames import BadFrame, walk
-from optimus.engine.journal_records import FORMAT_VERSION, Cycle, Flaw, FlawKind, Keyframe, Opened, Record, decode
+from optimus.engine.journal_records import (
+    FORMAT_VERSION,
+    Cycle,
+    Facts,
+    Flaw,
+    FlawKind,
+    Keyframe,
+    Observed,
+    Opened,
+    Record,
+    decode,
+    decode_facts,
+)
 
 _HEAD: tuple[type[Record], ...] = (Opened, Keyframe)
+_Decoded = TypeVar("_Decoded", Record, Observed)
 
 
 def read_segment(segment: Segment) -> Iterator[Record | Flaw]:
     """Opened, Keyframe, Cycles; a flaw, if there is one, comes last. FileNotFoundError if the segment is gone."""
+    return _read(segment, decode)
+
+
+def read_facts(segment: Segment) -> Iterator[Observed | Flaw]:
+    """The same without plans."""
+    return _read(segment, decode_facts)
+
+
+def _read(segment: Segment, decoding: Callable[[bytes], _Decoded]) -> Iterator[_Decoded | Flaw]:
     reached = 0
     try:
         with segment.path.open("rb") as file:
-            for offset, item in _records(file, segment):
+            for offset, item in _records(file, segment, decoding):
                 reached = offset
                 yield item
     except FileNotFoundError:
@@ -33,7 +55,9 @@ def read_segment(segment: Segment) -> Iterator[Record | Flaw]:
         yield Flaw(FlawKind.DAMAGED, segment.path.name, reached, f"cannot be read beyond this record: {error}")
 
 
-def _records(file: BinaryIO, segment: Segment) -> Iterator[tuple[int, Record | Flaw]]:
+def _records(
+    file: BinaryIO, segment: Segment, decoding: Callable[[bytes], _Decoded]
+) -> Iterator[tuple[int, _Decoded | Flaw]]:
     name = segment.path.name
     count = 0
     for frame in walk(file):
@@ -42,7 +66,7 @@ def _records(file: BinaryIO, segment: Segment) -> Iterator[tuple[int, Record | F
             yield offset, Flaw(FlawKind.TORN if frame.torn else FlawKind.DAMAGED, name, offset, frame.message)
             return
         try:
-            record = decode(frame.payload)
+            record = decoding(frame.payload)
         except msgspec.MsgspecError as error:
             message = f"a whole frame, but not a record that this version of Optimus knows: {error}"
             yield offset, Flaw(FlawKind.FOREIGN, name, offset, message)
@@ -66,10 +90,10 @@ def read_opened(segment: Segment) -> Opened | None:
     return first if isinstance(first, Opened) else None
 
 
-def _problem(record: Record, place: int, first_sequence: int) -> tuple[FlawKind, str] | None:
+def _problem(record: Record | Observed, place: int, first_sequence: int) -> tuple[FlawKind, str] | None:
     """What is wrong with finding this record at this place."""
     wanted = _HEAD[place] if place < len(_HEAD) else Cycle
-    if not isinstance(record, wanted):
+    if not isinstance(record, wanted) and not (wanted is Cycle and isinstance(record, Facts)):
         return FlawKind.DAMAGED, f"{type(record).__name__} where {wanted.__name__} belongs"
     if isinstance(record, Opened) and record.format_version != FORMAT_VERSION:
         return FlawKind.FOREIGN, (

@@ -186,6 +186,8 @@ class JournalWriter:
         )
         keyframe = Keyframe(sequence=sequence, now_ms=now_ms, state=as_state(self._dump_state()))
         head, state = _payload(opened), _payload(keyframe)
+        if self.settings.compress_keyframes:
+            state = compress(state)
         pieces = (pack(head), header(state), state)
         file = SegmentFile(self.folder, sequence, pieces, durable=self.settings.fsync_every > 0)
         self._close_file()

@@ -47,6 +47,12 @@ def load(reference: str) -> Policy:
     return _from_entry_point(reference)
 
 
+def policy_file(reference: str) -> Path | None:
+    """The file that it names; None: it is installed."""
+    path, colon, _ = reference.rpartition(":")
+    return Path(path) if colon and path.endswith(".py") else None
+
+
 def check(policy: Policy) -> tuple[Condition, ...]:
     """Try the policy on a few made-up rows; what would fall back in every cycle is known before the first."""
     conditions = []

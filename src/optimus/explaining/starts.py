@@ -10,7 +10,7 @@ from msgspec import Struct
 from optimus.drivers.sim.forecasting import Asked, Forecast, ForecastError, Past, forecast_apart
 from optimus.drivers.sim.forecasting.foreseeing import HORIZON_MS, SAMPLES
 from optimus.drivers.sim.forecasting.sampling import HOPELESS, Futures
-from optimus.drivers.sim.present import Present
+from optimus.drivers.sim.present import of_copy
 from optimus.engine.copying import EngineCopy
 from optimus.model.reasons import Reason
 from optimus.model.units import format_time_ms
@@ -28,6 +28,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     horizon_ms: int = HORIZON_MS
     seconds: float = 30.0
     """Then the samples that are done have to do."""
+    past: Past = Past()
+    """Without arrivals nobody comes."""
 
 
 class When(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -50,7 +52,10 @@ class StartTold(Struct, frozen=True, kw_only=True, rename="camel"):
     """Samples in which it starts before the horizon."""
     horizon_ms: int = 0
     rests_on: dict[str, int] = {}
-    """What the run times of running work rest on: declared, family, queue, cluster, guess, endless -> how many."""
+    """What the run times of running work rest on: progress, declared, family, queue, cluster, guess, endless -> how
+    many."""
+    arrivals_per_hour: float = 0.0
+    """Newcomers that were drawn; 0: nobody comes."""
     note: str = ""
     """Why there are fewer samples than asked for, or none."""
 
@@ -63,25 +68,22 @@ def start_of(copied: EngineCopy, name: str, reason: Reason | None, ask: Ask | No
         return StartTold(state=NEVER)
     if ask is None:
         return StartTold(state=UNKNOWN)
-    present = Present(
-        name="live",
-        state=copied.state,
-        now_ms=copied.now_ms,
-        policy=copied.policy,
-        seed=copied.seed,
-        budget=copied.budget,
-    )
     asked = Asked(
-        present=present, samples=ask.samples, seed=ask.seed, horizon_ms=ask.horizon_ms, only=frozenset({name})
+        present=of_copy(copied, "live"),
+        samples=ask.samples,
+        seed=ask.seed,
+        horizon_ms=ask.horizon_ms,
+        past=ask.past,
+        only=frozenset({name}),
     )
     try:
         found = forecast_apart(asked, seconds=ask.seconds, tell=tell)
     except ForecastError as error:
         return StartTold(state=UNKNOWN, note=str(error))
-    return _told(found, name, _bases(asked))
+    return _told(found, name, asked)
 
 
-def _told(found: Forecast, name: str, rests_on: dict[str, int]) -> StartTold:
+def _told(found: Forecast, name: str, asked: Asked) -> StartTold:
     quantiles = found.quantiles.get(name)
     if quantiles is None:
         return StartTold(state=UNKNOWN, note="it does not wait for room")
@@ -93,13 +95,14 @@ def _told(found: Forecast, name: str, rests_on: dict[str, int]) -> StartTold:
         samples=quantiles.samples,
         started=quantiles.started,
         horizon_ms=found.horizon_ms,
-        rests_on=rests_on,
+        rests_on=_bases(asked),
+        arrivals_per_hour=round(asked.past.rate_per_hour, 3) if asked.past.arrived else 0.0,
         note=found.stopped,
     )
 
 
 def _bases(asked: Asked) -> dict[str, int]:
-    futures = Futures(asked.present, asked.horizon_ms, Past())
+    futures = Futures(asked.present, asked.horizon_ms, asked.past)
     running: Sequence[str] = [str(futures.knowledge.basis(one)) for one in futures.people if one.runs]
     return dict(sorted(Counter(running).items()))
 

@@ -47,22 +47,42 @@ class Status:
         self._counted_at = 0.0
         self._counted = 0
         self._warned = False
+        self._forget_the_end()
 
     def begin(self, loop: str, total: int | None) -> None:
         self.loop, self.total, self.phase = loop, total, "running"
         self.step, self.fraction, self.rate = None, None, None
         self._counted_at, self._counted = time.monotonic(), 0
+        self._forget_the_end()
 
     def progress(self, step: int, fraction: float | None, counted: int, now: float) -> None:
         """`counted` steps were done in this attempt; the rate follows the last half minute."""
         self.step, self.fraction = step, fraction
+        self._foresee_the_end(fraction, now)
         passed = now - self._counted_at
         if passed <= 0 or counted == self._counted:
             return
-        rate = (counted - self._counted) / passed
-        weight = 1.0 if self.rate is None else 1.0 - math.exp(-passed / SMOOTHING_SECONDS)
-        self.rate = rate if self.rate is None else self.rate + weight * (rate - self.rate)
+        self.rate = smoothed(self.rate, (counted - self._counted) / passed, passed)
         self._counted_at, self._counted = now, counted
+
+    def _forget_the_end(self) -> None:
+        self.seconds_left: float | None = None
+        self._seen: tuple[float, float] | None = None
+        """A fraction, and when it was reached."""
+        self._per_second: float | None = None
+
+    def _foresee_the_end(self, fraction: float | None, now: float) -> None:
+        """From what was done in this attempt: what an earlier one has done is where this one began."""
+        if fraction is None or self._seen is None or fraction < self._seen[0]:
+            self._forget_the_end()
+            self._seen = None if fraction is None else (fraction, now)
+            return
+        passed, gained = now - self._seen[1], fraction - self._seen[0]
+        if passed < SECONDS_BETWEEN or not gained:
+            return
+        self._per_second = smoothed(self._per_second, gained / passed, passed)
+        self._seen = fraction, now
+        self.seconds_left = max(1.0 - fraction, 0.0) / self._per_second
 
     def saved(self, checkpoint: Checkpoint) -> None:
         self.saved_at(checkpoint.step, checkpoint.at_ms, checkpoint.path)
@@ -105,6 +125,7 @@ class Status:
             "total": self.total,
             "fraction": None if self.fraction is None else round(self.fraction, 6),
             "steps_per_second": None if self.rate is None else float(f"{self.rate:.4g}"),
+            "seconds_left": None if self.seconds_left is None else float(f"{self.seconds_left:.3g}"),
             "epoch": plain(self.epoch),
             "metrics": {name: plain(value) for name, value in self.metrics.items()},
             "last_checkpoint_ms": self.checkpoint and self.checkpoint["at_ms"],
@@ -117,6 +138,13 @@ class Status:
         if len(line) > LONGEST:
             line = encoded({**content, "metrics": {}})
         return line
+
+
+def smoothed(before: float | None, rate: float, passed: float) -> float:
+    """The rate of the last half minute, roughly, after one more look."""
+    if before is None:
+        return rate
+    return before + (1.0 - math.exp(-passed / SMOOTHING_SECONDS)) * (rate - before)
 
 
 def encoded(content: dict[str, Any]) -> bytes:

@@ -155,6 +155,29 @@ class RunRemembered(Struct, frozen=True, tag=True):
     """What one replica would have needed for it; 0 unknown."""
 
 
+class ServiceRemembered(Struct, frozen=True, tag=True):
+    """What the workload had received until then, before this engine began to watch."""
+
+    workload: str
+    at_ms: int
+    elapsed_ms: int
+    attained: int
+    """Size x time."""
+    worked: int
+    """Speed x time."""
+
+
+class UseRemembered(Struct, frozen=True, tag=True):
+    """Past use of one queue, decayed until then, before this engine began to watch."""
+
+    queue: str
+    pool: str
+    resource: str
+    amount: str
+    """In digits: it may need more than 64 bits."""
+    at_ms: int
+
+
 class TablesRefreshed(Struct, frozen=True, tag=True):
     """Packing tables learned from the mix of requests seen so far."""
 
@@ -185,6 +208,8 @@ Observation = (
     | ActivitySeen
     | Predicted
     | RunRemembered
+    | ServiceRemembered
+    | UseRemembered
     | TablesRefreshed
     | Tick
 )

@@ -82,6 +82,8 @@ class State:
             seen.ActivitySeen: self._activity_seen,
             seen.Predicted: self._predicted,
             seen.RunRemembered: self._run_remembered,
+            seen.ServiceRemembered: self._service_remembered,
+            seen.UseRemembered: self._use_remembered,
             seen.TablesRefreshed: self._tables_refreshed,
             seen.Tick: lambda _observation, _now: None,
         }
@@ -314,6 +316,24 @@ class State:
             ]
         self.history.ended(observation.queue, observation.family, observation.run_ms, max(observation.work_ms, 0))
         return []
+
+    def _service_remembered(self, observation: seen.ServiceRemembered, now_ms: int) -> None:
+        """It replaces what was counted so far; from that moment on it is counted as ever."""
+        row = self.workloads.row_of.get(observation.workload)
+        if row is None:
+            return
+        columns = self.workloads.columns
+        columns.elapsed[row] = max(observation.elapsed_ms, 0)
+        columns.attained[row] = max(observation.attained, 0)
+        columns.worked[row] = max(observation.worked, 0)
+        columns.counted_at[row] = max(int(columns.counted_at[row]), min(observation.at_ms, now_ms))
+
+    def _use_remembered(self, observation: seen.UseRemembered, now_ms: int) -> list[Problem] | None:
+        if not (observation.amount.isascii() and observation.amount.isdigit()):
+            return [Problem(f"past use of queue {observation.queue}", "amount", f"is no number: {observation.amount}")]
+        self.history.past_use[observation.queue, observation.pool, observation.resource] = int(observation.amount)
+        self.history.past_use_at = max(self.history.past_use_at, min(observation.at_ms, now_ms))
+        return None
 
     def _tables_refreshed(self, observation: seen.TablesRefreshed, _now: int) -> None:
         self.tables = observation.tables

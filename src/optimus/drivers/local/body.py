@@ -20,6 +20,7 @@ from msgspec import structs
 
 from optimus.drivers.local.hands import Hands, Spawn
 from optimus.drivers.local.holding import limits_of
+from optimus.drivers.local.journaling import Recalled
 from optimus.drivers.local.store import Happening, Run, Store, StoreError, Submitted
 from optimus.drivers.local.surroundings import environment
 from optimus.drivers.local.unwritten import Unwritten
@@ -31,7 +32,9 @@ from optimus.model.nodes import Node
 from optimus.model.observations import (
     NodeSeen,
     Observation,
+    PoolGone,
     PoolSeen,
+    QueueGone,
     QueueSeen,
     RunRemembered,
     SavesInTime,
@@ -42,6 +45,7 @@ from optimus.model.observations import (
 )
 from optimus.model.plans import Drop, Evict, Grow, Hold, Placement, Plan, Reject, Shrink, Start
 from optimus.model.pools import NodePool
+from optimus.model.progress import Remaining
 from optimus.model.queues import Queue
 from optimus.model.reasons import Reason
 from optimus.model.workloads import Workload
@@ -68,6 +72,8 @@ class Body:
         """Why each that waits does so, from the last plan."""
         self.progress: dict[str, dict[str, Any]] = {}
         """By workload: what it says of itself."""
+        self.remaining: dict[str, Remaining] = {}
+        """By workload that runs: what it says of the rest of it."""
         self.overdue: set[str] = set()
         """Those that were killed because they did not leave within their grace, whatever they say of themselves."""
         self.promised: set[str] = set()
@@ -127,8 +133,9 @@ class Body:
                 self._facts.append(WorkloadSeen(self.workload(life.workload)))
         return list(self._workload_of_start)
 
-    def stand_again(self) -> None:
-        """After the hands have said what became of the replicas: the brain learns who still has which place."""
+    def stand_again(self, recalled: Recalled | None = None) -> None:
+        """After the hands have said what became of the replicas: the brain learns who still has which place, and what
+        each had received before. Of those who ended meanwhile that is not known well enough to learn from."""
         for life in self.lives.values():
             for done in (place for place in life.places if place.slot in life.done):
                 self._facts.append(SlotRunning(life.workload, *done.slot, done.node, done.devices))
@@ -143,6 +150,15 @@ class Body:
                 )
                 if replica.asked_ms is not None:
                     self._asks.append(replica.start)
+        if recalled is not None:
+            self._facts += [fact for at_ms, fact in recalled.service if self._goes_on(fact.workload, at_ms)]
+            self._facts += [use for use in recalled.uses if use.queue in self.queues]
+
+    def _goes_on(self, workload: str, submitted_ms: int) -> bool:
+        life = self.lives.get(workload)
+        if life is None or life.over or self.workload(workload).submitted_ms != submitted_ms:
+            return False
+        return all(replica.live for replica in self.replicas.get(workload, {}).values())
 
     def accept(self, several: Sequence[Submitted]) -> None:
         """All of them or, where they cannot be written down, none: who was refused must not find it running later."""
@@ -203,6 +219,18 @@ class Body:
         if new:
             with self.store.turn():
                 self.store.put_pool(pool)
+
+    def drop_queue(self, name: str) -> None:
+        with self.store.turn():
+            self.store.drop_thing("queue", name)
+        del self.queues[name]
+        self._facts.append(QueueGone(name))
+
+    def drop_pool(self, name: str) -> None:
+        with self.store.turn():
+            self.store.drop_thing("pool", name)
+        del self.pools[name]
+        self._facts.append(PoolGone(name))
 
     def saw_start(self, start: str, at_ms: int, unlimited: str = "") -> None:
         """`unlimited`: which of its limits nobody keeps, and why."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -26,6 +26,9 @@ from optimus.model.gang_validation import MOST_REPLICAS
 from optimus.model.jobs import Job
 from optimus.model.workloads import Group, Request
 
+MOST_NAMED = 10
+"""Of those that are in the way."""
+
 
 class Desk:
     def __init__(self, body: Body) -> None:
@@ -36,6 +39,8 @@ class Desk:
             "suspend": self.suspend,
             "resume": self.resume,
             "scale": self.scale,
+            "delete_queue": self.delete_queue,
+            "delete_pool": self.delete_pool,
             "document": self.document,
             "events": self.events,
             "everything": self.everything,
@@ -70,9 +75,7 @@ class Desk:
                 "invalid", f"{source}: there is nothing in it; write kind: UnifiedJob, Queue or NodePool"
             )
         known = {*self._body.queues, *(queue.name for queue in loaded.queues)}
-        for job in jobs:
-            self._demand_free(job, replace=replace)
-            self._demand_queue(job, known)
+        self._demand_room(jobs, known, source, replace=replace)
         now_ms = _now_ms()
         for pool in loaded.pools:
             self._body.put_pool(pool)
@@ -124,6 +127,38 @@ class Desk:
         self._body.change(structs.replace(one, job=structs.replace(one.job, workload=workload)))
         return f"{job}: at most {replicas} replicas from now on ({role.max} before)"
 
+    def delete_queue(self, name: str) -> str:
+        """One that nothing needs: neither queues below it nor jobs that are not over."""
+        queues = self._body.queues
+        if name not in queues:
+            raise RefusedError("missing", f"there is no queue {name}; known are {_listed(queues)}")
+        below = [queue.name for queue in queues.values() if queue.parent == name]
+        if below:
+            raise RefusedError("conflict", f"queue {name} has queues below it: delete {_listed(below)} first")
+        inside = sorted(job for job, one in self._body.jobs.items() if one.job.workload.queue == name)
+        live = [job for job in inside if not views.job_view(self._body, job).final]
+        if live:
+            raise RefusedError("conflict", f"queue {name} has jobs: cancel them or let them end: {_listed(live)}")
+        self._body.drop_queue(name)
+        return f"queue {name} deleted"
+
+    def delete_pool(self, name: str) -> str:
+        """Its nodes go to the pool that matches next, or to the default one."""
+        pools = self._body.pools
+        if name not in pools:
+            raise RefusedError("missing", f"there is no pool {name}; known are {_listed(pools)}")
+        quotas = [queue.name for queue in self._body.queues.values() if any(q.pool == name for q in queue.quotas)]
+        if quotas:
+            raise RefusedError("conflict", f"pool {name} has quotas: submit without them or delete {_listed(quotas)}")
+        asking = sorted(job for job, one in self._body.jobs.items() if name in one.job.workload.pools)
+        live = [job for job in asking if not views.job_view(self._body, job).final]
+        if live:
+            raise RefusedError(
+                "conflict", f"pool {name} is asked for by jobs: cancel them or let them end: {_listed(live)}"
+            )
+        self._body.drop_pool(name)
+        return f"pool {name} deleted"
+
     def document(self, job: str) -> dict[str, Any]:
         one = self._one(job)
         return to_document(one.job, msgspec.json.decode(one.written or b"{}"))
@@ -146,7 +181,7 @@ class Desk:
 
     def snapshot(self) -> bytes:
         """A copy of the brain's state: whoever explains or forecasts does it elsewhere."""
-        return copy_of(self._body.engine, _now_ms())
+        return copy_of(self._body.engine, _now_ms(), self._body.remaining)
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
@@ -171,19 +206,27 @@ class Desk:
         self._body.change(structs.replace(one, job=structs.replace(one.job, workload=workload)))
         return f"{job}: {'suspended' if suspended else 'resumed'} ({phase} before)"
 
-    def _demand_free(self, job: Job, *, replace: bool) -> None:
+    def _demand_room(self, jobs: list[Job], known: set[str], source: str, *, replace: bool) -> None:
+        """All that stands in the way is told at once."""
+        nowhere = [
+            f"{job.id}: there is no queue {job.workload.queue}; known are {_listed(known)}"
+            for job in jobs
+            if job.workload.queue not in known
+        ]
+        taken = [text for job in jobs if (text := self._in_the_way(job, replace=replace))]
+        if nowhere or taken:
+            texts = "\n".join(f"{source}: {text}" for text in (*nowhere, *taken))
+            raise RefusedError("invalid" if nowhere else "conflict", texts)
+
+    def _in_the_way(self, job: Job, *, replace: bool) -> str:
         if job.id not in self._body.jobs:
-            return
+            return ""
         view = views.job_view(self._body, job.id)
         if not view.final:
-            raise RefusedError("conflict", f"{job.id} is there and {view.phase}: cancel it, or choose another name")
+            return f"{job.id} is there and {view.phase}: cancel it, or choose another name"
         if not replace and view.replicas:
-            raise RefusedError("conflict", f"{job.id} is over, but its last replicas are still leaving: try again soon")
-
-    def _demand_queue(self, job: Job, known: set[str]) -> None:
-        if job.workload.queue not in known:
-            told = ", ".join(sorted(known)) or "none"
-            raise RefusedError("invalid", f"{job.id}: there is no queue {job.workload.queue}; known are {told}")
+            return f"{job.id} is over, but its last replicas are still leaving: try again soon"
+        return ""
 
 
 def _counted(job: Job) -> Job:
@@ -199,6 +242,14 @@ def _counted(job: Job) -> Job:
 def _sole_role(job: Job) -> Any:
     gang: Group = job.workload.gang
     return gang.roles[0] if len(gang.roles) == 1 and not gang.groups else None
+
+
+def _listed(names: Iterable[str]) -> str:
+    ordered = sorted(names)
+    return (
+        ", ".join(ordered[:MOST_NAMED]) + (f" and {len(ordered) - MOST_NAMED} more" * (len(ordered) > MOST_NAMED))
+        or "none"
+    )
 
 
 def _now_ms() -> int:

@@ -45,6 +45,8 @@ def advice(folder: Path, error: Exception) -> str:
         return f"{folder} is on a disk that can only be read: make it writable; {GOES_ON}"
     if isinstance(error, PermissionError):
         return f"{folder} cannot be written: {text}; allow it, or name another folder (--store)"
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return f"{folder} is a file, or below one: name a folder (--store)"
     if "malformed" in text or "not a database" in text:
         return f"the store in {folder} is damaged ({text}): move it away, or name another folder (--store)"
     return f"the store in {folder} cannot be used: {text}"

@@ -20,6 +20,7 @@ import msgspec
 from optimus.drivers.local import line, views
 from optimus.drivers.local.body import Body
 from optimus.drivers.local.desk import Desk
+from optimus.drivers.local.journaling import Recalled
 from optimus.drivers.local.keeping.limiting import limiting_here
 from optimus.drivers.local.progress import Progress
 from optimus.drivers.local.real_hands import RealHands
@@ -66,8 +67,10 @@ class Running:
         self._tell_at = 0.0
         self._turn_s = 0.0
 
-    async def open(self, queues: tuple[Queue, ...], pools: tuple[NodePool, ...]) -> None:
-        """Take over what is there; queues and pools that are not known yet are added."""
+    async def open(
+        self, queues: tuple[Queue, ...], pools: tuple[NodePool, ...], recalled: Recalled | None = None
+    ) -> None:
+        """Take over what is there; queues and pools that are not known yet are added. `recalled`: from the journal."""
         await self.hands.keeper.start()
         unfinished = self.body.open()
         for pool in pools:
@@ -77,7 +80,7 @@ class Running:
             if queue.name not in self.body.queues:
                 self.body.put_queue(queue)
         await self.hands.adopt(unfinished)
-        self.body.stand_again()
+        self.body.stand_again(recalled)
         socket = self.store.folder / SOCKET
         socket.unlink(missing_ok=True)
         await asyncio.start_unix_server(self._serve, str(socket), limit=line.LONGEST)
@@ -92,12 +95,12 @@ class Running:
                 self._tell()
             if now >= clear_at:
                 clear_at = now + CLEAR_S
-                self._retention.look(_now_ms())
+                self._retention.look(now_ms())
                 self.store.keep_room()
             if now >= look_at:
                 self._progress.look()
                 look_at = now + max(PROGRESS_S, (time.monotonic() - now) * SELDOM)
-            due_s = max(self.body.next_turn_ms() - _now_ms(), 0) / 1000
+            due_s = max(self.body.next_turn_ms() - now_ms(), 0) / 1000
             untold_s = max(self._tell_at - now, 0.0) if self.body.changed else due_s
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), min(due_s, untold_s, look_at - now))
@@ -114,10 +117,10 @@ class Running:
 
     def _turn(self) -> None:
         begun = time.monotonic()
-        self.body.turn(_now_ms())
+        self.body.turn(now_ms())
         self._turn_s = time.monotonic() - begun
         while self.body.restless and not self.body.trouble:
-            self.body.turn(_now_ms())
+            self.body.turn(now_ms())
 
     # -- what happens -------------------------------------------------------------------------------------------------
 
@@ -201,5 +204,5 @@ def address_file(store: Path) -> Path:
     return store / "address"
 
 
-def _now_ms() -> int:
+def now_ms() -> int:
     return time.time_ns() // 1_000_000

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import logging
 import os
 import secrets
 import signal
@@ -25,16 +27,19 @@ from pathlib import Path
 from msgspec import Struct
 
 from optimus.drivers.local import disk
+from optimus.drivers.local.journaling import KEPT_MIB, Recalled, begin_journal, kept_policy, recall
 from optimus.drivers.local.line import RefusedError
 from optimus.drivers.local.machine import this_machine, virtual_nodes
-from optimus.drivers.local.running import Running, address_file
+from optimus.drivers.local.running import Running, address_file, now_ms
 from optimus.drivers.local.store import Store, StoreError
 from optimus.engine.engine import Engine
+from optimus.engine.policy_loading import PolicyError
 from optimus.model.nodes import Node
 from optimus.model.pools import NodePool
 from optimus.model.queues import Queue
 from optimus.model.settings import Settings
 
+LOG = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 DEFAULT_QUEUE = Queue(name="default")
 AGAIN_S = 1.0
@@ -74,24 +79,44 @@ def machine_or_virtual(nodes: int, gpus: int) -> Cluster:
     )
 
 
-def run(cluster: Cluster, folder: Path, *, host: str, port: int, policy: str, ready: Ready) -> int:
+def run(
+    cluster: Cluster,
+    folder: Path,
+    *,
+    host: str,
+    port: int,
+    policy: str,
+    ready: Ready,
+    journal_mib: int = KEPT_MIB,
+) -> int:
     """Until it is told to stop. `ready` is called once everything answers. Returns how many replicas go on running
-    without it."""
+    without it. `journal_mib`: so much of the journal is kept; 0: there is none."""
     listening = _listen(host, port)
     token = "" if host in LOOPBACK else _token(folder)
     try:
         store = Store(folder)
     except StoreError as error:
         raise UpError(str(error)) from error
+    try:
+        engine = Engine(policy=kept_policy(policy, folder), settings=cluster.settings, on_notice=LOG.warning)
+    except PolicyError as error:
+        raise UpError(f"--policy: {error}") from error
+    recalled = recall(folder)
+    journal = begin_journal(engine, folder, journal_mib, now_ms())
     address = f"http://{_from_here(host)}:{listening.getsockname()[1]}"
-    return asyncio.run(_run(cluster, store, listening, policy, address, token, ready))
+    try:
+        return asyncio.run(_run(cluster, store, listening, engine, recalled, address, token, ready))
+    finally:
+        if journal is not None:
+            journal.close()
 
 
 async def _run(
     cluster: Cluster,
     store: Store,
     listening: socket.socket,
-    policy: str,
+    engine: Engine,
+    recalled: Recalled,
     address: str,
     token: str,
     ready: Ready,
@@ -100,9 +125,9 @@ async def _run(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
-    running = Running(store, Engine(policy=policy, settings=cluster.settings), cluster.nodes)
+    running = Running(store, engine, cluster.nodes)
     try:
-        await running.open(cluster.queues, cluster.pools)
+        await running.open(cluster.queues, cluster.pools, recalled)
         if cluster.opening and not running.body.jobs:
             running.desk.submit(cluster.opening, "the opening", cluster.where)
     except (StoreError, RefusedError) as error:
@@ -169,6 +194,8 @@ def _listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listening.close()
         why = error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)
+        if isinstance(error, socket.gaierror) or (isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL):
+            raise UpError(f"{host} is no address of this machine ({why}): name another one (--host)") from error
         raise UpError(f"port {port} of {host} cannot be had ({why}): name another one (--port)") from error
     listening.setblocking(False)
     return listening

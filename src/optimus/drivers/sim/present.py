@@ -14,10 +14,12 @@ from msgspec import Struct
 
 from optimus.api.scenario import Scenario
 from optimus.decide.policies import DEFAULT
+from optimus.engine.copying import EngineCopy
 from optimus.engine.engine import Engine, ReplayEngine
 from optimus.engine.journal import JournalError, Moment
 from optimus.model import observations as seen
 from optimus.model.plans import Budget
+from optimus.model.progress import Remaining
 from optimus.model.workloads import Workload
 
 
@@ -30,6 +32,8 @@ class Present(Struct, frozen=True, kw_only=True):
     policy: str = DEFAULT.name
     seed: int = 0
     budget: Budget = Budget()
+    remaining: dict[str, Remaining] = {}
+    """By workload: what running work says of the rest of it."""
     coming: tuple[tuple[int, Workload], ...] = ()
     """Submissions that are known to come, with their times."""
     notes: tuple[str, ...] = ()
@@ -45,6 +49,19 @@ def of_engine(engine: Engine, now_ms: int, name: str = "") -> Present:
         policy=engine.policy_reference,
         seed=engine.seed,
         budget=engine.budget,
+    )
+
+
+def of_copy(copied: EngineCopy, name: str) -> Present:
+    """What a live scheduler has handed out."""
+    return Present(
+        name=name,
+        state=copied.state,
+        now_ms=copied.now_ms,
+        policy=copied.policy,
+        seed=copied.seed,
+        budget=copied.budget,
+        remaining=copied.remaining,
     )
 
 

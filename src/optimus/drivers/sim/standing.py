@@ -11,6 +11,8 @@ what it takes (`Seat.milli`, all its devices together), and the job itself asks 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 from msgspec import Struct
 
@@ -18,6 +20,7 @@ from optimus.drivers.sim.jobs import Job
 from optimus.drivers.sim.setup import Setup
 from optimus.drivers.sim.works.steady import Steady
 from optimus.model.gangs import chains, minimum_replicas
+from optimus.model.progress import Remaining
 from optimus.model.queues import GPU
 from optimus.model.slots import Phase
 from optimus.model.workloads import Workload, share_milli
@@ -47,6 +50,8 @@ class Standing(Struct, frozen=True, kw_only=True):
     """It has run so long, over all attempts."""
     expected_ms: int | None
     """Declared or predicted."""
+    remaining: Remaining | None = None
+    """In its own words."""
     over: bool = False
     """It has ended, and only its last replicas are still leaving."""
 
@@ -59,16 +64,28 @@ def read_state(state: bytes) -> Keyframe:
     return msgspec.msgpack.decode(state, type=Keyframe)
 
 
-def standings(frame: Keyframe) -> tuple[Standing, ...]:
-    """Of every workload that is there, in the order of the dump."""
+def standings(
+    frame: Keyframe, now_ms: int | None = None, remaining: Mapping[str, Remaining] | None = None
+) -> tuple[Standing, ...]:
+    """Of every workload that is there, in the order of the dump. `now_ms`: later than the dump."""
+    now_ms = frame.now_ms if now_ms is None else max(now_ms, frame.now_ms)
+    told = remaining or {}
     places: dict[str, list[SlotFrame]] = {}
     for slot in frame.slots:
         if not slot.promised:
             places.setdefault(slot.workload, []).append(slot)
-    return tuple(_standing(entry, places.get(entry.workload.id, ()), frame.now_ms) for entry in frame.workloads)
+    return tuple(
+        _standing(entry, places.get(entry.workload.id, ()), now_ms, told.get(entry.workload.id))
+        for entry in frame.workloads
+    )
 
 
-def _standing(entry: WorkloadFrame, slots: tuple[SlotFrame, ...] | list[SlotFrame], now_ms: int) -> Standing:
+def _standing(
+    entry: WorkloadFrame,
+    slots: tuple[SlotFrame, ...] | list[SlotFrame],
+    now_ms: int,
+    remaining: Remaining | None,
+) -> Standing:
     numbers = dict(zip(WORKLOAD_COLUMNS, entry.numbers, strict=True))
     roles = [chain.role.name for chain in chains(entry.workload.gang)]
     running = any(slot.phase == Phase.RUNNING for slot in slots)
@@ -80,6 +97,7 @@ def _standing(entry: WorkloadFrame, slots: tuple[SlotFrame, ...] | list[SlotFram
         ),
         elapsed_ms=numbers["elapsed"] + (max(now_ms - numbers["counted_at"], 0) if running else 0),
         expected_ms=numbers["expected"] if numbers["expected"] >= 0 else None,
+        remaining=remaining,
         over=not numbers["alive"],
     )
 

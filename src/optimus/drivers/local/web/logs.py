@@ -32,6 +32,7 @@ class Reading:
     path: Path
     replica: str
     start: str
+    attempt: int
     at: int = 0
     number: int = 0
     rest: list[bytes] = field(default_factory=list)
@@ -61,33 +62,43 @@ class Reading:
         return Line(replica=self.replica, start=self.start, number=self.number, text=text)
 
 
-def starts_of(runs: Path, uid: str, replica: str = "") -> list[Reading]:
-    """Every start of a job, the oldest first; of one replica (`worker-0`, of an array `3-worker-0`) if it is named."""
+class Chosen(Struct, frozen=True, kw_only=True):
+    """Which starts of a job; all, if nothing is said."""
+
+    replica: str = ""
+    """`worker-0`, of an array `3-worker-0`."""
+    attempt: int | None = None
+
+    def takes(self, one: Reading) -> bool:
+        return self.replica in ("", one.replica) and self.attempt in (None, one.attempt)
+
+
+def starts_of(runs: Path, uid: str, chosen: Chosen = Chosen()) -> list[Reading]:  # noqa: B008 - frozen
+    """The starts of a job, the oldest first."""
     found = []
     for folder in runs.glob(f"{uid}-*"):
-        name = replica_of(folder.name, uid)
-        if replica in ("", name):
-            found.append(Reading(folder / "log", name, folder.name))
-    return sorted(found, key=lambda reading: (_began(reading.start), reading.start))
+        replica, attempt = named(folder.name, uid)
+        found.append(Reading(folder / "log", replica, folder.name, attempt))
+    return sorted(filter(chosen.takes, found), key=lambda reading: (_began(reading.start), reading.start))
 
 
-def replica_of(start: str, uid: str) -> str:
-    """`uid-[part-]attempt-role-ordinal-ms` -> `[part-]role-ordinal`."""
+def named(start: str, uid: str) -> tuple[str, int]:
+    """`uid-[part-]attempt-role-ordinal-ms` -> `[part-]role-ordinal`, attempt."""
     words = start.removeprefix(f"{uid}-").split("-")
     part = f"{words[0]}-" if len(words) > 4 and words[1].isdigit() else ""
-    rest = words[2:] if part else words[1:]
-    return part + "-".join(rest[:-1])
+    number, *rest = words[1:] if part else words
+    return part + "-".join(rest[:-1]), int(number) if number.isdigit() else 0
 
 
 async def lines(
-    runs: Path, uid: str, *, replica: str, follow: bool, tail: int | None, over: Callable[[], bool]
+    runs: Path, uid: str, chosen: Chosen, *, follow: bool, tail: int | None, over: Callable[[], bool]
 ) -> AsyncIterator[Line]:
     """`over`: whether nothing more will be written. `tail`: the last lines of every start that is there already."""
     known: dict[str, Reading] = {}
     first = True
     while True:
         finished = over()
-        for reading in starts_of(runs, uid, replica):
+        for reading in starts_of(runs, uid, chosen):
             known.setdefault(reading.start, reading)
         came = False
         for reading in known.values():

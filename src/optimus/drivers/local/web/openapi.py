@@ -90,6 +90,12 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("GET", "/v1/queues"): Route(says="Queues.", answers=list[views.QueueView], errors=(503,)),
     ("GET", "/v1/nodes"): Route(says="Nodes, and who is on which device.", answers=list[views.NodeView], errors=(503,)),
     ("GET", "/v1/pools"): Route(says="Node pools.", answers=list[views.PoolView], errors=(503,)),
+    ("DELETE", "/v1/queues/{name}"): Route(
+        says="Delete a queue that nothing needs.", answers=str, errors=(404, 409, 503)
+    ),
+    ("DELETE", "/v1/pools/{name}"): Route(
+        says="Delete a pool that nothing needs.", answers=str, errors=(404, 409, 503)
+    ),
     ("GET", "/v1/watch"): Route(
         says="First everything, then every change, as server-sent events.",
         answers=str,
@@ -102,6 +108,12 @@ ROUTES: dict[tuple[str, str], Route] = {
         answers=str,
         kind="application/vnd.msgpack",
         errors=(503,),
+    ),
+    ("GET", "/v1/past"): Route(
+        says="Who came lately, by the journal, for forecasts; its format is that of this version.",
+        answers=str,
+        kind="application/vnd.msgpack",
+        errors=(422,),
     ),
     ("POST", "/v1/submit"): Route(
         says="Submit UnifiedJob, Queue and NodePool documents: all of them or none.",
@@ -132,6 +144,7 @@ ROUTES: dict[tuple[str, str], Route] = {
             "follow": _text("1: until it is over.", enum=["0", "1"]),
             "tail": {"type": "integer", "minimum": 0, "description": "The last lines of each start only."},
             "replica": _text("Of this replica only, such as worker-0."),
+            "attempt": {"type": "integer", "minimum": 1, "description": "Of this attempt only."},
         },
         kind="application/x-ndjson",
         errors=(404, 422, 503),

@@ -4,8 +4,10 @@
     GET    /v1/jobs/NS/NAME               DELETE /v1/jobs/NS/NAME    cancel
     GET    /v1/jobs/NS/NAME/logs          POST /v1/jobs/NS/NAME/suspend | resume | scale {"replicas": 4}
     GET    /v1/jobs/NS/NAME/events        GET  /v1/jobs/NS/NAME/document
-    GET    /v1/queues | nodes | pools     GET  /v1/watch             changes as server-sent events
+    GET    /v1/queues | nodes | pools     DELETE /v1/queues/NAME | pools/NAME
+    GET    /v1/watch                      changes as server-sent events
     GET    /v1/info  /healthz             GET  /v1/state             a copy of the engine, for explanations (msgpack)
+    GET    /v1/past                       who came lately, by the journal, for forecasts (msgpack)
     GET    /openapi.json                  all of this for programs
 
 Why: one API for the command line, the page, Python and scripts.
@@ -27,10 +29,12 @@ import msgspec
 from aiohttp import web
 
 from optimus import __version__
+from optimus.drivers.local.journaling import FOLDER
 from optimus.drivers.local.line import RefusedError
 from optimus.drivers.local.web import openapi
-from optimus.drivers.local.web.logs import lines
+from optimus.drivers.local.web.logs import Chosen, lines, starts_of
 from optimus.drivers.local.web.mirror import Mirror
+from optimus.drivers.local.web.remembering import Remembered
 from optimus.lives import JobPhase
 
 LOG = logging.getLogger(__name__)
@@ -59,10 +63,13 @@ def application(mirror: Mirror, store: Path, *, token: str = "") -> web.Applicat
             web.get("/v1/info", _info),
             web.get("/v1/jobs", _jobs),
             web.get("/v1/queues", _list("queues")),
+            web.delete("/v1/queues/{name}", _delete("delete_queue")),
             web.get("/v1/nodes", _list("nodes")),
             web.get("/v1/pools", _list("pools")),
+            web.delete("/v1/pools/{name}", _delete("delete_pool")),
             web.get("/v1/watch", _watch),
             web.get("/v1/state", _state),
+            web.get("/v1/past", _past(Remembered(store / FOLDER))),
             web.post("/v1/submit", _submit),
             web.get(jobs, _job),
             web.delete(jobs, _verb("cancel")),
@@ -127,7 +134,8 @@ def _guard(token: str) -> Any:
         if token:
             given = request.headers.get("Authorization", "").removeprefix("Bearer ")
             if not hmac.compare_digest(given.encode(errors="surrogateescape"), token.encode()):
-                return refused("forbidden", "a token is needed: set OPTIMUS_TOKEN", 401)
+                wrong = "this is not its token" if given else "a token is needed"
+                return refused("forbidden", f"{wrong}: set OPTIMUS_TOKEN to what the file token in its store says", 401)
         elif (stranger := _stranger(request)) is not None:
             return refused("forbidden", f"this API serves this machine only, not {stranger}", 403)
         return await handler(request)
@@ -202,6 +210,13 @@ def _list(name: str) -> Handler:
     return handler
 
 
+def _delete(verb: str) -> Handler:
+    async def handler(request: web.Request) -> web.Response:
+        return told(await request.app[MIRROR].call(verb, name=request.match_info["name"]))
+
+    return handler
+
+
 def _name(request: web.Request) -> str:
     return f"{request.match_info['namespace']}/{request.match_info['name']}"
 
@@ -229,6 +244,15 @@ async def _state(request: web.Request) -> web.Response:
     copied = await request.app[MIRROR].snapshot()
     headers = {"Cache-Control": "no-store"}
     return web.Response(body=copied, content_type="application/vnd.msgpack", headers=headers)
+
+
+def _past(remembered: Remembered) -> Handler:
+    async def handler(request: web.Request) -> web.Response:
+        _asked(request)
+        headers = {"Cache-Control": "no-store"}
+        return web.Response(body=await remembered.past(), content_type="application/vnd.msgpack", headers=headers)
+
+    return handler
 
 
 def _verb(verb: str) -> Handler:
@@ -279,11 +303,14 @@ def _logs(runs: Path) -> Handler:
         job = (await _shown(request)).get("jobs", {}).get(_name(request))
         if job is None:
             raise RefusedError("missing", f"there is no job {_name(request)}")
-        query, mirror = _asked(request, "follow", "tail", "replica"), request.app[MIRROR]
+        query, mirror = _asked(request, "follow", "tail", "replica", "attempt"), request.app[MIRROR]
         tail = _lines(query["tail"]) if "tail" in query else None
         follow = FLAGS.get(query.get("follow", "").lower())
         if follow is None:
             raise RefusedError("invalid", f"follow is 1 or 0, not {query['follow']}")
+        chosen = Chosen(replica=query.get("replica", ""), attempt=_attempt(query.get("attempt", "")))
+        if not follow or job["final"]:
+            _demand_starts(runs, job["uid"], _name(request), chosen)
 
         def over() -> bool:
             if request.transport is None:
@@ -294,12 +321,33 @@ def _logs(runs: Path) -> Handler:
             return now is None or bool(now["final"]) or now["uid"] != job["uid"]
 
         async with _stream(request, "application/x-ndjson") as response:
-            replica = query.get("replica", "")
-            async for one in lines(runs, job["uid"], replica=replica, follow=follow, tail=tail, over=over):
+            async for one in lines(runs, job["uid"], chosen, follow=follow, tail=tail, over=over):
                 await response.write(msgspec.json.encode(one) + b"\n")
         return response
 
     return handler
+
+
+def _demand_starts(runs: Path, uid: str, job: str, chosen: Chosen) -> None:
+    """Nothing, because of a wrong letter, would be a wrong answer."""
+    everything = starts_of(runs, uid)
+    if chosen == Chosen() or not everything or any(chosen.takes(one) for one in everything):
+        return
+    if chosen.attempt is not None and all(one.attempt != chosen.attempt for one in everything):
+        known = sorted({one.attempt for one in everything})
+        raise RefusedError("missing", f"{job} has no output of attempt {chosen.attempt}; known are {_few(known)}")
+    names = sorted({one.replica for one in everything if chosen.attempt in (None, one.attempt)})
+    raise RefusedError("missing", f"{job} has no replica {chosen.replica}; known are {_few(names)}")
+
+
+def _few(names: list[Any]) -> str:
+    return ", ".join(map(str, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+def _attempt(text: str) -> int | None:
+    if text and not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
+        raise RefusedError("invalid", f"attempt is a number from 1, not {text[:40]}")
+    return int(text) if text else None
 
 
 def _lines(text: str) -> int:

@@ -4,6 +4,7 @@ Why: a forecast is as good as its run times. Every draw names what it rests on, 
 Owns: the choice of the source for each workload, and the draw from it.
 Must not: know how long anything really runs, or look beyond the state it is made from.
 
+    progress                it says how far it is: the rest at its pace × an error, less the longer it is known
     declared or predicted   that time × an error like those of the past; without a past, log-normal (0.5)
     family                  run times of its family, given that it has already run so long
     queue, cluster          the same of its queue; of everybody
@@ -16,7 +17,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from math import exp, log
+from math import exp, log, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -24,6 +25,7 @@ import numpy as np
 from optimus.drivers.sim.forecasting.lifetimes import Lifetimes, tail
 from optimus.drivers.sim.standing import Standing
 from optimus.drivers.sim.traces.trace import ENDLESS_MS
+from optimus.model.progress import Remaining
 from optimus.model.workloads import WorkloadClass
 from optimus.state.keyframe import Keyframe
 
@@ -32,6 +34,11 @@ ENOUGH = 5
 ERROR_SIGMA = 0.5
 """Of declared times, while nothing is known about how wrong they are: half of them within 0.7 to 1.4 times."""
 GUESS_SIGMA = 1.5
+PACE_SIGMA = 0.4
+"""Of the rest of work that has just begun to count: steps get slower and faster, evaluations come in between."""
+LEAST_SIGMA = 0.05
+LEAST_REST_MS = 1_000
+"""After its last step it still has to save and to leave."""
 _P95 = 1.645
 _NORMAL = NormalDist()
 
@@ -39,6 +46,7 @@ _NORMAL = NormalDist()
 class Basis(StrEnum):
     """What a run time rests on."""
 
+    PROGRESS = "progress"
     DECLARED = "declared"
     FAMILY = "family"
     QUEUE = "queue"
@@ -48,8 +56,11 @@ class Basis(StrEnum):
 
 
 class Knowledge:
-    def __init__(self, frame: Keyframe, people: Sequence[Standing], errors: Iterable[float] = ()) -> None:
-        """`errors`: true run time / declared run time of work that has ended."""
+    def __init__(
+        self, frame: Keyframe, people: Sequence[Standing], errors: Iterable[float] = (), now_ms: int | None = None
+    ) -> None:
+        """`errors`: true run time / declared run time of work that has ended. `now_ms`: later than the frame."""
+        self._now_ms = frame.now_ms if now_ms is None else now_ms
         running = [standing for standing in people if standing.runs and standing.elapsed_ms]
         self._families = {
             name: Lifetimes(times, [s.elapsed_ms for s in running if s.workload.family == name])
@@ -69,6 +80,9 @@ class Knowledge:
         lot = np.random.default_rng((seed, sample, zlib.crc32(standing.workload.id.encode())))
         elapsed = standing.elapsed_ms
         basis = self.basis(standing)
+        if basis is Basis.PROGRESS:
+            assert standing.remaining is not None
+            return elapsed + self._rest_ms(lot, standing.remaining)
         if basis is Basis.ENDLESS:
             return float(ENDLESS_MS)
         if basis is Basis.DECLARED:
@@ -80,6 +94,8 @@ class Knowledge:
 
     def basis(self, standing: Standing) -> Basis:
         """The nearest source that has something to say about work that has run so long."""
+        if standing.remaining is not None:
+            return Basis.PROGRESS
         if standing.expected_ms:
             return Basis.DECLARED
         for basis in (Basis.FAMILY, Basis.QUEUE, Basis.CLUSTER):
@@ -89,6 +105,13 @@ class Knowledge:
         if standing.workload.workload_class is WorkloadClass.INFERENCE:
             return Basis.ENDLESS
         return Basis.CLUSTER if self._cluster.ended >= ENOUGH else Basis.GUESS
+
+    def _rest_ms(self, lot: np.random.Generator, told: Remaining) -> float:
+        """From now on, given that it has not ended yet. What was measured for as long as is left is known by half."""
+        left = max(told.left_ms, LEAST_REST_MS)
+        sigma = PACE_SIGMA * sqrt(left / (left + told.measured_ms))
+        passed = max(self._now_ms - told.at_ms, 0)
+        return _log_normal(lot, left, max(sigma, LEAST_SIGMA), passed) - passed
 
     def _group(self, standing: Standing, basis: Basis) -> Lifetimes:
         if basis is Basis.FAMILY:

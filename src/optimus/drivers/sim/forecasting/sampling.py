@@ -72,8 +72,8 @@ class Futures:
         """`knowledge`: of another present, so that the same workload draws the same run time in both."""
         self.present = present
         self.frame = read_state(present.state)
-        self.people = standings(self.frame)
-        self.knowledge = knowledge or Knowledge(self.frame, self.people, past.errors)
+        self.people = standings(self.frame, present.now_ms, present.remaining)
+        self.knowledge = knowledge or Knowledge(self.frame, self.people, past.errors, present.now_ms)
         self.until_ms = present.now_ms + horizon_ms
         self.policy: Policy = load(present.policy)
         self.setup = setup_of(

@@ -16,8 +16,9 @@ from optimus.model.nodes import Device, ForeignUsage, Node
 
 
 def added_nodes(nodes: Sequence[Node], count: int, gpus: int, model: str) -> tuple[tuple[Node, ...], str]:
-    """So many with so many GPUs each, and what was done in words."""
+    """So many with so many GPUs each (0: as many as the usual node has), and what was done in words."""
     pattern = _pattern(nodes, gpus, model)
+    gpus = gpus or len(pattern.devices)
     kind = model or (pattern.devices[0].model if pattern.devices else "gpu")
     taken = {node.name for node in nodes}
     names = [name for i in range(count + len(taken)) if (name := f"added-{i}") not in taken][:count]
@@ -35,7 +36,7 @@ def _pattern(nodes: Sequence[Node], gpus: int, model: str) -> Node:
         usable,
         key=lambda node: (
             _models(node) == {wanted},
-            len(node.devices) == gpus,
+            not gpus or len(node.devices) == gpus,
             bool(node.devices),
             shapes[_shape(node)],
         ),

@@ -1,8 +1,8 @@
 """Changes: what somebody wants to try, from words to a world.
 
-    --add-nodes 4x8[:MODEL]                 like the usual node of the cluster
+    --add-nodes 2, 4x8, 4x8:a100            like the usual node of the cluster, or of that size and model
     --remove-node gpu-07, --remove-node 'gpu-0*'
-    --quota vision.guarantee=16, --quota vision.limit@a100=none
+    --queue vision.guarantee=16, --queue vision.limit@a100=none
     --policy shortest-first
 
 Why: the same words change a recorded cluster and a present one.
@@ -32,7 +32,7 @@ from optimus.model.observations import Observation
 from optimus.model.queues import Queue
 
 __all__ = ["ChangeError", "Changes", "changed_present", "changed_setup", "read_changes"]
-_GROUP = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,2})(?::([A-Za-z0-9][A-Za-z0-9_.-]*))?", re.ASCII)
+_GROUP = re.compile(r"([1-9][0-9]{0,4})(?:x([1-9][0-9]{0,2}))?(?::([A-Za-z0-9][A-Za-z0-9_.-]*))?", re.ASCII)
 
 
 class Changes(Struct, frozen=True, kw_only=True):
@@ -61,14 +61,14 @@ def read_changes(
     for text in add:
         match = _GROUP.fullmatch(text)
         if match is None:
-            wrong.append(Wrong("--add-nodes", f"{text}: write nodes x GPUs, such as 4x8 or 4x8:a100"))
+            wrong.append(Wrong("--add-nodes", f"{text}: write how many, or nodes x GPUs: 2, 4x8 or 4x8:a100"))
             continue
         if not setup.nodes:
             wrong.append(
                 Wrong("--add-nodes", f"{text}: there is no node that new ones could be like; add one to the world")
             )
             continue
-        more, said = added_nodes((*setup.nodes, *added), int(match[1]), int(match[2]), match[3] or "")
+        more, said = added_nodes((*setup.nodes, *added), int(match[1]), int(match[2] or 0), match[3] or "")
         added += more
         words.append(said)
     removed = _removed(setup.nodes, remove, wrong)

@@ -20,7 +20,7 @@ from optimus.model.units import UnitError, format_gpu, parse_count, parse_gpu
 from optimus.model.validation import queue_problems, queue_tree_problems
 
 FIELDS = ("guarantee", "limit", "weight")
-OPTION = "--quota"
+OPTION = "--queue"
 _HOW = "write QUEUE.guarantee=16, QUEUE.limit=32 or QUEUE.weight=2"
 
 

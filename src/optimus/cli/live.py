@@ -1,0 +1,66 @@
+"""The scheduler that runs, as a world to ask about: a copy of its engine, and what its journal knows of the past.
+
+Why: explain, forecast and what-if ask the same scheduler in the same words, from anywhere, and work on what it hands
+out; it goes on meanwhile.
+Owns: fetching both, and the refusals.
+Must not: play, or ask it to.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from optimus.client import ApiError, Connection
+
+if TYPE_CHECKING:
+    from optimus.drivers.sim.present import Present
+    from optimus.engine.copying import EngineCopy
+    from optimus.engine.journal_past import Past
+
+NICENESS = 10
+HERE = ("127.0.0.1", "::1", "localhost")
+
+
+def fetch_copy(target: Connection) -> EngineCopy:
+    """A policy from a file is run here: only one of this machine is."""
+    from optimus.engine.copying import CopyError, read_copy
+
+    try:
+        copied = read_copy(target.raw("/v1/state"))
+    except CopyError as error:
+        raise other_version(target, error) from error
+    if copied.policy_file and urlsplit(target.address).hostname not in HERE:
+        path = copied.policy
+        raise ApiError(0, "", f"the policy {path} is a file of another machine: ask there, where it can be read")
+    return copied
+
+
+def fetch_past(target: Connection) -> Past:
+    from optimus.engine.journal_past import PastError, read_past
+
+    try:
+        return read_past(target.raw("/v1/past"))
+    except PastError as error:
+        raise other_version(target, error) from error
+
+
+def fetch_world(target: Connection) -> tuple[Present, Past]:
+    """What is now, and what has been. From here on this process stands back behind all others."""
+    import msgspec
+
+    from optimus.drivers.sim.present import of_copy
+    from optimus.drivers.sim.standing import read_state
+
+    present, past = of_copy(fetch_copy(target), target.address), fetch_past(target)
+    try:
+        read_state(present.state)
+    except msgspec.MsgspecError as error:
+        raise other_version(target, error) from error
+    os.nice(NICENESS)
+    return present, past
+
+
+def other_version(target: Connection, error: Exception) -> ApiError:
+    return ApiError(0, "", f"{target.address} tells something else than this version reads: {error}")

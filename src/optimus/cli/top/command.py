@@ -1,0 +1,37 @@
+"""`optimus top`: the command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from optimus.cli.showing import console
+from optimus.cli.target import Address
+from optimus.client import Connection, JobError
+
+OnlyQueue = Annotated[str, typer.Option("--queue", metavar="NAME", help="Jobs of this queue, and of those below it.")]
+
+
+def top(queue: OnlyQueue = "", address: Address = "") -> None:
+    """Watch GPUs, queues and jobs live; explain, suspend and cancel jobs with a key.
+
+    Needs a terminal. It waits for a scheduler that is not up, and finds it again after a restart.
+    """
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+        told = "Error: `optimus top` needs a terminal: into a pipe or a file, use `optimus get jobs` (or -o json)"
+        console(stderr=True).print(told, style="red", markup=False)
+        raise typer.Exit(1)
+    watched, asked = Connection(address), Connection(address)
+    try:
+        watched.check_address()
+    except JobError as error:
+        raise typer.BadParameter(str(error), param_hint="--address") from None
+    for said in ("COLUMNS", "LINES"):  # the terminal knows better, and may be resized
+        os.environ.pop(said, None)
+    from optimus.cli.top.app import Top
+    from optimus.cli.top.watching import Stream
+
+    Top(Stream(watched), asked, queue=queue, address=address).run()

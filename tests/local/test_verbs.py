@@ -1,0 +1,148 @@
+"""The verbs beyond the first hour: several names, watching, earlier attempts, queues and pools that come and go."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.local.machines import Up, until
+
+QUEUES = """
+kind: Queue
+metadata: {name: vision}
+spec: {gpu: {guarantee: 4}}
+---
+kind: Queue
+metadata: {name: vision-a}
+spec: {parent: vision}
+---
+kind: NodePool
+metadata: {name: fast}
+spec: {selector: {speed: high}}
+"""
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    machine = Up(tmp_path_factory.mktemp("store"))
+    assert machine.cli("submit", "-", stdin=QUEUES).returncode == 0
+    for name in ("one", "two"):
+        machine.cli("run", "-d", "--name", name, "--gpus", "0.5", "--queue", "vision-a", "--", "sleep", "600")
+    machine.reaches("one", "Running")
+    machine.reaches("two", "Running")
+    yield machine
+    machine.end()
+
+
+def test_several_are_listed_and_one_that_is_missing_is_told(up: Up) -> None:
+    ran = up.cli("get", "jobs", "two", "nobody", "one", "-o", "json")
+    assert [row["name"] for row in json.loads(ran.stdout)] == ["two", "one"]
+    assert ran.returncode == 1 and ran.stderr == "Error: there is no job default/nobody\n"
+    assert [row["name"] for row in json.loads(up.cli("get", "nodes", "node-1", "-o", "json").stdout)] == ["node-1"]
+
+
+def test_several_documents_can_be_submitted_again(up: Up) -> None:
+    told = up.cli("get", "jobs", "one", "two", "-o", "yaml").stdout
+    assert told.count("kind: UnifiedJob") == 2 and told.count("\n---\n") == 1
+
+
+def test_jobs_are_narrowed(up: Up) -> None:
+    def names(*words: str) -> list[str]:
+        return [row["name"] for row in json.loads(up.cli("get", "jobs", "-o", "json", *words).stdout)]
+
+    assert names("--phase", "running", "--queue", "vision-a") == ["one", "two"]
+    assert names("--class", "interactive") == names("-n", "elsewhere") == []
+    assert names("-n", "elsewhere", "-A") == ["one", "two"]
+
+
+def test_queues_pools_and_nodes_are_described(up: Up) -> None:
+    queue = up.cli("describe", "queue", "vision").stdout
+    assert "children  vision-a" in queue and "one" in queue, "work of queues below it is in it"
+    node = up.cli("describe", "node/node-0").stdout
+    assert "labels" in node and ("one" in node or "two" in node)
+    assert "No node is in it." in up.cli("describe", "pool", "fast").stdout
+    told = json.loads(up.cli("describe", "queue", "vision", "-o", "json").stdout)
+    assert told["queue"]["name"] == "vision" and len(told["jobs"]) == 2
+
+
+def test_watching_tells_every_change_as_it_comes(up: Up) -> None:
+    command = [sys.executable, "-m", "optimus", "get", "jobs", "-w", "-o", "json", "--queue", "default"]
+    watching = subprocess.Popen(command, env=up.environment, stdout=subprocess.PIPE, text=True)
+    try:
+        assert watching.stdout is not None
+        up.cli("run", "-d", "--name", "seen", "--gpus", "0", "--", "true")
+        phases = []
+        for line in watching.stdout:
+            phases.append(json.loads(line)["phase"])
+            if phases[-1] == "Succeeded":
+                break
+        assert len(phases) == len({*phases}) >= 1, "each change once"
+    finally:
+        watching.kill()
+        watching.communicate()
+
+
+def test_output_of_earlier_attempts(up: Up) -> None:
+    say = "echo try $OPTIMUS_ATTEMPT; test $OPTIMUS_ATTEMPT = 2"
+    up.cli("run", "-d", "--name", "again", "--gpus", "0", "--retries", "2", "--", "bash", "-c", say)
+    up.reaches("again", "Succeeded")
+    assert up.cli("logs", "again").stdout == "try 1\ntry 2\n"
+    assert up.cli("logs", "again", "--attempt", "2").stdout == "try 2\n"
+    assert up.cli("logs", "again", "-p").stdout == up.cli("logs", "again", "--attempt", "1").stdout == "try 1\n"
+    assert "known are 1, 2" in up.cli("logs", "again", "--attempt", "3").stderr
+    assert "known are worker-0" in up.cli("logs", "again", "--replica", "worker-1").stderr
+
+
+def test_output_is_as_it_was_written(up: Up) -> None:
+    ran = up.cli("run", "--name", "raw", "--gpus", "0", "--", "printf", "a\\tb\\n[bold]c\\n\\033[31md\\033[0m\\n")
+    assert ran.stdout == "a\tb\n[bold]c\n\x1b[31md\x1b[0m\n"
+
+
+def test_following_goes_on_when_the_scheduler_is_killed_and_comes_back(up: Up) -> None:
+    command = [sys.executable, "-m", "optimus", "run", "--name", "steady", "--gpus", "0", "--", "bash", "-c"]
+    script = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 1; done"
+    following = subprocess.Popen(
+        [*command, script], env=up.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert following.stdout is not None
+    first = following.stdout.readline()
+    up.kill()
+    up.start(where_it_was=True)
+    rest, told = following.communicate(timeout=120)
+    assert (first + rest).split() == list("12345678") and following.returncode == 0, told
+
+
+def test_what_is_needed_is_not_deleted(up: Up) -> None:
+    ran = up.cli("delete", "queue", "vision", "vision-a", "nobody")
+    assert ran.returncode == 1
+    assert "queue vision has queues below it: delete vision-a first" in ran.stderr
+    assert "queue vision-a has jobs: cancel them or let them end: default/one, default/two" in ran.stderr
+    assert "there is no queue nobody" in ran.stderr
+
+
+def test_what_nobody_needs_is_deleted_for_good(up: Up) -> None:
+    quota = "kind: Queue\nmetadata: {name: quick}\nspec: {pools: [{name: fast, gpu: {guarantee: 1}}]}\n"
+    assert up.cli("submit", "-", stdin=quota).returncode == 0
+    assert "pool fast has quotas" in up.cli("delete", "pool", "fast").stderr
+    up.cli("cancel", "one", "two")
+    up.reaches("one", "Cancelled")
+    up.reaches("two", "Cancelled")
+    ran = up.cli("delete", "queue", "quick", "vision-a", "vision")
+    assert ran.stdout == "queue quick deleted\nqueue vision-a deleted\nqueue vision deleted\n", ran.stderr
+    assert up.cli("delete", "pool/fast").stdout == "pool fast deleted\n"
+    up.kill()
+    up.start()
+    assert [queue["name"] for queue in up.api.get("/v1/queues")] == ["default"]
+    assert "fast" not in [pool["name"] for pool in up.api.get("/v1/pools")]
+    assert "there is no queue vision" in up.cli("run", "--queue", "vision", "--", "true").stderr
+    until(lambda: up.cli("run", "--gpus", "1", "--", "true").returncode == 0, "work still runs")
+
+
+def test_several_files_are_all_looked_at(up: Up) -> None:
+    ran = up.cli("submit", "no-such.yaml", "-", stdin="kind: Queue\nmetadata: {name: late}\n")
+    assert ran.returncode == 1 and "no-such.yaml cannot be read" in ran.stderr
+    assert ran.stdout == "queue late submitted\n", "the other file is done"
