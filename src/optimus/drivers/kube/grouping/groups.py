@@ -148,13 +148,13 @@ class Groups:
             self._look_again(uid)
             return
         old, member.pod = member.pod, pod
+        if old.over != pod.over and member.gang_id:
+            self._unseat(member)
+            self._seat(member)
         if not _same_words(old.metadata, pod.metadata) or old.spec.scheduling_group != pod.spec.scheduling_group:
             self._settle(member)
             if _controller(old.metadata) != _controller(pod.metadata):
                 self._look_again(uid)
-        elif old.over != pod.over and member.gang_id:
-            self._unseat(member)
-            self._seat(member)
         if member.gang_id and old.spec != pod.spec:
             self._touch(member.gang_id)
 
@@ -163,7 +163,7 @@ class Groups:
         if member is None:
             return
         self._leave(member)
-        self._stop_looking(member)
+        self._stop_looking(uid, set(member.via))
         del self._pods[uid]
         self._look_again(uid)
 
@@ -224,10 +224,11 @@ class Groups:
 
     def _settle(self, member: Member) -> None:
         """Find out where it belongs, and put it there; where it was already, it keeps its seat."""
-        self._stop_looking(member)
+        before, member.via = member.via, []
         found = self._find(member)
         for handle in member.via:
             self._via.setdefault(handle, set()).add(member.uid)
+        self._stop_looking(member.uid, set(before) - set(member.via))
         if found is None:
             self._leave(member)
             return
@@ -248,7 +249,6 @@ class Groups:
     def _find(self, member: Member) -> _Found | None:
         """None: an owner is not known, and has been asked for."""
         pod = member.pod
-        member.via = []
         namespace = pod.metadata.namespace
         ref = _controller(pod.metadata)
         kind: Kind | None = None
@@ -332,15 +332,14 @@ class Groups:
         for uid in sorted(self._via.get(handle, ()), key=lambda one: _age(self._pods[one].pod.metadata)):
             self._settle(self._pods[uid])
 
-    def _stop_looking(self, member: Member) -> None:
-        for handle in member.via:
-            lookers = self._via.get(handle)
-            if lookers is not None:
-                lookers.discard(member.uid)
-                if not lookers:
-                    del self._via[handle]
-                    self._wanted.pop(handle, None)
-        member.via = []
+    def _stop_looking(self, uid: str, handles: Iterable[Handle]) -> None:
+        for handle in handles:
+            lookers = self._via[handle]
+            lookers.discard(uid)
+            if not lookers:
+                del self._via[handle]
+                self._wanted.pop(handle, None)
+                self._absent.discard(handle)
 
     # -- seats --------------------------------------------------------------------------------------------------------
 
