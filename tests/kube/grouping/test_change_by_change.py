@@ -110,7 +110,7 @@ def holds_what_it_promises(groups: Groups, pods: dict[str, Pod]) -> None:
             assert groups.pod_at(where, slot) == pod
 
 
-@settings(max_examples=3000)
+@settings(max_examples=150)
 @given(changes=st.lists(a_change(), max_size=40), shuffled=st.randoms(use_true_random=False))
 def test_change_by_change_is_all_at_once(changes: list[tuple[str, Any]], shuffled: Any) -> None:
     groups = Groups(shipped_kinds())
@@ -136,7 +136,7 @@ def test_change_by_change_is_all_at_once(changes: list[tuple[str, Any]], shuffle
     assert seen(anew, pods) == seen(groups, pods)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(changes=st.lists(a_change(), max_size=40))
 def test_nothing_is_left_when_all_is_gone(changes: list[tuple[str, Any]]) -> None:
     groups = Groups(shipped_kinds())

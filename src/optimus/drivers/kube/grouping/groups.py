@@ -148,7 +148,7 @@ class Groups:
             self._look_again(uid)
             return
         old, member.pod = member.pod, pod
-        if old.over != pod.over and member.gang_id:
+        if (old.over, _ended_well(old)) != (pod.over, _ended_well(pod)) and member.gang_id:
             self._unseat(member)
             self._seat(member)
         if not _same_words(old.metadata, pod.metadata) or old.spec.scheduling_group != pod.spec.scheduling_group:
@@ -366,7 +366,7 @@ class Groups:
     def _seat(self, member: Member) -> None:
         gang = self._gangs[member.gang_id]
         if member.pod.over:
-            if member.pod.status.phase == "Succeeded":
+            if _ended_well(member.pod):
                 gang.ended[member.role] = gang.ended.get(member.role, 0) + 1
                 member.ended = True
         else:
@@ -539,6 +539,10 @@ def _same_words(old: Meta, new: Meta) -> bool:
     return (
         old.labels == new.labels and old.annotations == new.annotations and old.owner_references == new.owner_references
     )
+
+
+def _ended_well(pod: Pod) -> bool:
+    return pod.status.phase == "Succeeded"
 
 
 def _word(pod: Pod, word: FromPod) -> str | None:
