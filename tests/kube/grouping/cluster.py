@@ -150,6 +150,12 @@ class Cluster:
                 if not self._read(f"{self.path(version, kind, ref.namespace)}/{ref.name}"):
                     self.groups.owner_absent(ref)
 
+    def show_all(self, version: str, kind: str) -> int:
+        """Every object of a kind, as a watch would show them; how many there are."""
+        path = self.path(version, kind, self.namespace)
+        names = [one["metadata"]["name"] for one in self.send("GET", path)["items"]]
+        return sum(self._read(f"{path}/{name}") for name in names)
+
     def until(self, true: Callable[[], bool], *, bind: bool = False) -> None:
         """Look until it is so; `bind`: and let pods run meanwhile."""
         end = time.monotonic() + PATIENCE_S

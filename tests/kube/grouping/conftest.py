@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -18,6 +19,12 @@ A_NODE = {
     "status": {"allocatable": {"cpu": "999", "memory": "999Gi", "pods": "999", "nvidia.com/gpu": "999"}},
 }
 NewCluster = Callable[[ControlPlane], Cluster]
+
+
+@pytest.fixture
+def namespace_name(request: pytest.FixtureRequest, namespace_name: str) -> str:
+    """Also of this case alone, where a name had to be cut."""
+    return f"{namespace_name[:50].strip('-')}-{hashlib.sha256(request.node.name.encode()).hexdigest()[:8]}"
 
 
 @pytest.fixture
