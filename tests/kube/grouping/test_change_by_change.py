@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from optimus.drivers.kube.grouping import Group, Groups, ObjectRef, Slot, shippe
 from optimus.drivers.kube.objects import Anything, Pod
 from tests.kube.grouping.making import a_pod, a_thing
 
+EMPTY = ("_pods", "_gangs", "_things", "_named", "_absent", "_via", "_wanted", "_ids_of", "_children", "_declared")
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 
@@ -124,10 +126,10 @@ def test_change_by_change_is_all_at_once(changes: list[tuple[str, Any]], shuffle
         for one in groups.take_changed():
             told[one] = groups.group(one)
         assert {one: found for one, found in told.items() if found} == seen(groups, pods)[0], "a change was not told"
-        for uid, (where, slot) in before.items():
+        for uid, (where, had) in before.items():
             kept = change[0] != "pod" or change[1].metadata.uid != uid
             if kept and change[0] in ("pod", "pod gone") and uid in pods and groups.group_of(uid) == where:
-                assert groups.slot_of(uid) == slot, "a slot is kept while the pod lives"
+                assert groups.slot_of(uid) == had, "a slot is kept while the pod lives"
         before = {uid: (groups.group_of(uid), slot) for uid in pods if (slot := groups.slot_of(uid))}
     all_pods, all_owners = list(pods.values()), list(owners.values())
     shuffled.shuffle(all_pods)
@@ -152,4 +154,30 @@ def test_nothing_is_left_when_all_is_gone(changes: list[tuple[str, Any]]) -> Non
     assert not any(left), dict(zip(EMPTY, left, strict=True))
 
 
-EMPTY = ("_pods", "_gangs", "_things", "_named", "_absent", "_via", "_wanted", "_ids_of", "_children", "_declared")
+def calls_of_one_change(pods: int) -> int:
+    """Calls of Python functions for a pod that goes and comes back, its gang read each time."""
+    groups = Groups(shipped_kinds())
+    job = a_thing("batch/v1 Job", "j", {"parallelism": pods, "completionMode": "Indexed"})
+    groups.owner(job)
+    several = [a_pod(f"n{i}", job, labels={COMPLETION_INDEX: str(i)}) for i in range(pods)]
+    for pod in several:
+        groups.pod(pod)
+    groups.group("a/job/j")
+    counted = [0]
+
+    def count(_: object, event: str, __: object) -> None:
+        counted[0] += event == "call"
+
+    sys.setprofile(count)
+    try:
+        groups.pod_gone(several[pods // 2].metadata.uid)
+        groups.group("a/job/j")
+        groups.pod(several[pods // 2])
+        groups.group("a/job/j")
+    finally:
+        sys.setprofile(None)
+    return counted[0]
+
+
+def test_a_change_costs_the_same_in_a_large_gang() -> None:
+    assert calls_of_one_change(5_000) == calls_of_one_change(50)

@@ -88,7 +88,7 @@ def test_a_suspended_training_job_is_queued_and_started_by_its_own_field(trainin
 
 
 def test_an_elastic_training_job_starts_with_its_least(training: Cluster) -> None:
-    elastic = {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 6, "rdzvBackend": "c10d"}}
+    elastic: dict[str, Any] = {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 6, "rdzvBackend": "c10d"}}
     job = a_job("PyTorchJob", **elastic)
     del job["spec"]["pytorchReplicaSpecs"]["Master"]
     job["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] = 4

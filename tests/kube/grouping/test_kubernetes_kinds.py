@@ -32,6 +32,14 @@ spec:
 )
 
 
+BARE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, labels: %s}
+spec: {schedulerName: optimus, containers: [{name: m, image: none}]}
+"""
+
+
 def test_an_indexed_job_is_a_gang_and_its_indices_are_its_slots(cluster: Cluster) -> None:
     cluster.apply(JOB % ("Indexed", "false"))
     cluster.until(lambda: len(cluster.pods) == 3)
@@ -132,7 +140,7 @@ def test_a_patch_does_not_touch_another_object_of_the_same_name(cluster: Cluster
     patch = start_patch(cluster.group("job/train"))
     assert patch is not None
     body = {**patch.body, "metadata": {**patch.body["metadata"], "uid": "of-an-older-one"}}
-    with pytest.raises(Exception, match="409|422"):
+    with pytest.raises(Exception, match=r"409|422"):
         cluster.patch(msgspec.structs.replace(patch, body=body))
 
 
@@ -189,15 +197,14 @@ spec:
 
 
 def test_bare_pods_are_by_themselves_or_together_by_label(cluster: Cluster) -> None:
-    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s, labels: %s}\nspec: {schedulerName: optimus, containers: [{name: m, image: none}]}"
     together = '{optimus.dev/group: sweep, optimus.dev/min-members: "3"}'
-    cluster.apply("\n---\n".join([pod % ("one", "{}"), pod % ("a", together), pod % ("b", together)]))
+    cluster.apply("\n---\n".join([BARE % ("one", "{}"), BARE % ("a", together), BARE % ("b", together)]))
     cluster.look()
     alone = cluster.group("pod/one")
     assert alone.stop.how is StopHow.NEVER and alone.preemptible is Preemptible.NO
     assert alone.not_preemptible_why == "nobody would create the pod again"
     assert cluster.group("group/sweep").incomplete == "2 of 3 pods are there"
-    cluster.apply(pod % ("c", together))
+    cluster.apply(BARE % ("c", together))
     cluster.look()
     assert cluster.group("group/sweep").incomplete == ""
     assert cluster.roles("group/sweep") == {"pod": (3, 3)}

@@ -13,7 +13,12 @@ from tests.kube.grouping.cluster import PATIENCE_S, Cluster
 from tests.kube.grouping.conftest import NewCluster
 
 POLICY = files("optimus.drivers.kube").joinpath("opting_in.yaml").read_text()
-POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s, labels: %s, ownerReferences: %s}\nspec: {%scontainers: [{name: m, image: none}]}"
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, labels: %s, ownerReferences: %s}
+spec: {%scontainers: [{name: m, image: none}]}
+"""
 DAEMON = "[{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: u, controller: true}]"
 DEPLOYMENT = """
 apiVersion: apps/v1
