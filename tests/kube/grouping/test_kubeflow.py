@@ -112,6 +112,18 @@ def test_a_training_job_that_has_ended_says_so(training: Cluster) -> None:
     training.until(lambda: training.group("pytorchjob/train").over)
 
 
+def test_a_training_job_that_no_lost_worker_would_survive_says_so(training: Cluster) -> None:
+    job = a_job("PyTorchJob")
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["restartPolicy"] = "Never"
+    training.apply(yaml.safe_dump(job))
+    running = lambda: [pod.status.phase for pod in training.pods.values()] == ["Running"] * 3  # noqa: E731
+    training.until(running, bind=True)
+    group = training.group("pytorchjob/train")
+    assert "restartPolicy is Never" in group.fragile_why and not group.over
+    training.end_pod("train-worker-0", "Failed")
+    training.until(lambda: training.group("pytorchjob/train").over)
+
+
 def test_the_mpi_job_of_the_mpi_operator_has_its_launcher_behind_a_job(
     mpi_plane: ControlPlane, new_cluster: NewCluster
 ) -> None:

@@ -84,6 +84,12 @@ def test_queues_of_others_are_not_taken_over() -> None:
     assert group.queue == "" and group.suspended and not group.admit
 
 
+def test_suspended_work_that_is_held_stays_suspended() -> None:
+    words = {"optimus.dev/queue": "vision"}
+    assert a_job({"suspend": True}, labels=words).admit
+    assert not a_job({"suspend": True}, labels=words, annotations={"optimus.dev/hold": "true"}).admit
+
+
 def test_work_with_two_masters_is_not_started_by_us() -> None:
     both = {"kueue.x-k8s.io/queue-name": "theirs", "optimus.dev/queue": "ours"}
     group = a_job({"suspend": True}, labels=both)
