@@ -112,7 +112,7 @@ def holds_what_it_promises(groups: Groups, pods: dict[str, Pod]) -> None:
             assert groups.pod_at(where, slot) == pod
 
 
-@settings(max_examples=150)
+@settings(max_examples=400)
 @given(changes=st.lists(a_change(), max_size=40), shuffled=st.randoms(use_true_random=False))
 def test_change_by_change_is_all_at_once(changes: list[tuple[str, Any]], shuffled: Any) -> None:
     groups = Groups(shipped_kinds())
@@ -138,7 +138,7 @@ def test_change_by_change_is_all_at_once(changes: list[tuple[str, Any]], shuffle
     assert seen(anew, pods) == seen(groups, pods)
 
 
-@settings(max_examples=50)
+@settings(max_examples=100)
 @given(changes=st.lists(a_change(), max_size=40))
 def test_nothing_is_left_when_all_is_gone(changes: list[tuple[str, Any]]) -> None:
     groups = Groups(shipped_kinds())
@@ -180,4 +180,4 @@ def calls_of_one_change(pods: int) -> int:
 
 
 def test_a_change_costs_the_same_in_a_large_gang() -> None:
-    assert calls_of_one_change(5_000) == calls_of_one_change(50)
+    assert calls_of_one_change(5_000) < 1.2 * calls_of_one_change(50)
