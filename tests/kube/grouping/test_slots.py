@@ -84,7 +84,7 @@ def test_an_owner_that_is_deleted_leaves_its_pods_where_they_are() -> None:
     groups = with_pods(indexed("a", 0), indexed("b", 1))
     groups.owner_gone(a_job().metadata.uid)
     assert not groups.missing(), "it is known to be gone"
-    assert groups.slot_of("b") == Slot("worker", 1) or groups.slot_of("b") == Slot("pod", 1)
+    assert groups.slot_of("b") == Slot("worker", 1)
     groups.pod_gone("a")
     groups.pod_gone("b")
     assert not groups.ids()

@@ -232,18 +232,32 @@ class Groups:
             self._leave(member)
             return
         role, index = self._role_of(member.pod, found)
-        stays = (member.gang_id, member.role, member.index) == (found.id, role, index)
+        stays = (member.gang_id, member.role) == (found.id, role)
         self._hold(found.id, found.top)  # before it lets go: the last one out would take the gang along
         if stays:
             self._release(member.gang_id, member.top)
         else:
             self._leave(member)
+        indexed_anew = stays and member.index != index
         member.gang_id, member.role, member.index = found.id, role, index
         member.kind, member.kind_name, member.top = found.kind, found.kind_name, found.top
         member.api_version, member.top_uid = found.api_version, found.uid
         if not stays:
             self._gangs[found.id].pods.add(member.uid)
             self._seat(member)
+        elif indexed_anew and not member.pod.over:
+            self._index_anew(member)
+
+    def _index_anew(self, member: Member) -> None:
+        """Its owner counts otherwise, or is gone: who has a seat keeps it, who waits for one looks for it again."""
+        seats = self._gangs[member.gang_id].seats[member.role]
+        waiting = seats.waiting_for(member.uid)
+        again = [member.uid] if seats.ordinal_of(member.uid) is None else waiting
+        seats.index_anew(member.uid, member.index)
+        for uid in again:
+            self._unseat(self._pods[uid])
+        for uid in again:
+            self._seat(self._pods[uid])
 
     def _find(self, member: Member) -> _Found | None:
         """None: an owner is not known, and has been asked for."""
@@ -365,7 +379,7 @@ class Groups:
             together = found.top is not None and is_pod_group(found.top[0])
             alone = not together and word_on(pod.metadata, GROUP) is None
             return (ALONE, 0) if alone else (word_on(pod.metadata, ROLE) or ALONE, None)
-        return role_and_index(pod, self._layout(kind).pods, self._roles(found.top))
+        return role_and_index(pod, self._layout(kind), self._roles(found.top))
 
     def _seat(self, member: Member) -> None:
         gang = self._gangs[member.gang_id]

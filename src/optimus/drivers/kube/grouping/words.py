@@ -8,14 +8,16 @@ Must not: know any kind.
 from __future__ import annotations
 
 from optimus.drivers.kube.grouping.declared import DeclaredRole
-from optimus.drivers.kube.grouping.kinds import FromPod, PodRules, RoleWhen
+from optimus.drivers.kube.grouping.kinds import FromPod, Kind, RoleWhen
 from optimus.drivers.kube.grouping.records import ALONE
 from optimus.drivers.kube.objects import Pod
 
 
-def role_and_index(pod: Pod, rules: PodRules, declared: tuple[DeclaredRole, ...]) -> tuple[str, int | None]:
+def role_and_index(pod: Pod, kind: Kind, declared: tuple[DeclaredRole, ...]) -> tuple[str, int | None]:
     """Its role, and its ordinal by its index; None where it has none."""
-    name = _role(pod, rules.role) or (declared[0].name if len(declared) == 1 else ALONE)
+    rules = kind.pods
+    only = declared[0].name if len(declared) == 1 else kind.roles[0].name if len(kind.roles) == 1 else ""
+    name = _role(pod, rules.role) or only or ALONE
     role = next((one for one in declared if one.name == name), None)
     index = _first_number(pod, rules.index)
     if rules.copy and role is not None and role.per_copy:
