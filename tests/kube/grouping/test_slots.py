@@ -107,7 +107,12 @@ def test_a_pod_group_says_how_many_also_for_a_gang_of_an_owner() -> None:
     job = a_job()
     pod = a_pod("x", job, labels={"scheduling.x-k8s.io/pod-group": "g"})
     groups = with_pods(pod, job=job)
-    least = lambda: groups.group("a/job/j").min_members  # type: ignore[union-attr]  # noqa: E731
+
+    def least() -> int:
+        group = groups.group("a/job/j")
+        assert group is not None
+        return group.min_members
+
     assert least() == 3
     for asked in (2, 1):
         groups.owner(a_thing("scheduling.x-k8s.io/v1alpha1 PodGroup", "g", {"minMember": asked}))
