@@ -50,8 +50,9 @@ soak: $(READY)  ## random worlds against the invariants (MINUTES=10), every deli
 	@$(BIN)/python -m tests.local.preempting
 	@$(BIN)/python -m tests.kube.differential --worlds 2000
 
-kube-build: $(READY)  ## build etcd, Kubernetes and KWOK from their Go modules into a cache (once, about seven minutes)
+kube-build: $(READY)  ## build etcd, Kubernetes, KWOK and operators from their Go modules into a cache (once, some twenty minutes)
 	@$(BIN)/python -m hack.controlplane build
+	@$(BIN)/python -m hack.operators
 
 kube-up: $(READY)  ## a real Kubernetes control plane on this machine, with nodes that only seem to be there (ARGS=--no-kwok)
 	@$(BIN)/python -m hack.controlplane up $(ARGS)

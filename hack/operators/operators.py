@@ -8,6 +8,7 @@ of their own (`TMPDIR`).
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import subprocess
 from collections.abc import Callable
@@ -213,7 +214,12 @@ def _apply(plane: ControlPlane, objects: list[dict[str, Any]]) -> None:
     done = subprocess.run(words, input=text, text=True, check=False, capture_output=True)
     if done.returncode:
         raise ProcessError(f"the server refuses objects of an operator: {done.stderr[-1500:]}")
-    crds = [one["metadata"]["name"] for one in objects if one["kind"] == "CustomResourceDefinition"]
-    if crds:
-        words = plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", *[f"crd/{name}" for name in crds])
-        subprocess.run(words, check=True, capture_output=True)
+    for one in objects:
+        if one["kind"] == "CustomResourceDefinition":
+            plane.api_server.wait_until(functools.partial(_is_served, plane, one["metadata"]["name"]))
+
+
+def _is_served(plane: ControlPlane, crd: str) -> bool:
+    found = json.loads(plane.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd}"))
+    conditions = found.get("status", {}).get("conditions") or []
+    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)

@@ -5,6 +5,7 @@
                      ├ podgroups            gangs that are named by a PodGroup: native, Volcano, scheduler-plugins
                      ├ declared             what an owner's spec says: roles, how many, templates
                      ├ overrides            what people say with labels and annotations
+                     ├ words                what a pod says: its role, its index
                      └ seats                which pod is which replica
     Group ─► patches                        suspend and un-suspend, as data
 

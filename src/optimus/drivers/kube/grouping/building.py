@@ -21,7 +21,7 @@ from optimus.drivers.kube.grouping.declared import (
 )
 from optimus.drivers.kube.grouping.expressions import number, place_of
 from optimus.drivers.kube.grouping.kinds import Kind, StopHow, kind_name
-from optimus.drivers.kube.grouping.overrides import KUEUE, QUEUE, SUSPENDED, Overrides, read_overrides, word_on
+from optimus.drivers.kube.grouping.overrides import HOLD, KUEUE, QUEUE, SUSPENDED, Overrides, read_overrides, word_on
 from optimus.drivers.kube.grouping.podgroups import is_pod_group, least_members
 from optimus.drivers.kube.grouping.records import Group, ObjectRef, RoleInGroup, Stop
 from optimus.drivers.kube.grouping.seats import Seats
@@ -188,7 +188,9 @@ def _stop(kind: Kind | None, name: str, said: Overrides) -> Stop:
 
 
 def _admission(thing: Anything) -> tuple[bool, tuple[str, ...]]:
-    """Whether suspended work waits for us: it names a queue of ours, or we have suspended it."""
+    """Whether suspended work waits for us: it names a queue of ours, or we have suspended it, and nobody holds it."""
+    if word_on(thing.metadata, HOLD) == "true":
+        return False, ()
     ours = word_on(thing.metadata, QUEUE) is not None or word_on(thing.metadata, SUSPENDED) is not None
     if ours and word_on(thing.metadata, KUEUE) is not None:
         return False, (f"{KUEUE} and {QUEUE} are both there: Kueue starts it, we do not (remove one of the two)",)

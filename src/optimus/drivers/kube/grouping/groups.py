@@ -18,11 +18,12 @@ from typing import NamedTuple
 
 from optimus.drivers.kube.grouping.building import Gang, Member, build_group
 from optimus.drivers.kube.grouping.declared import DeclaredRole, declared_roles
-from optimus.drivers.kube.grouping.kinds import FromPod, Kind, Kinds, RoleWhen, kind_name
+from optimus.drivers.kube.grouping.kinds import Kind, Kinds, kind_name, short_names
 from optimus.drivers.kube.grouping.overrides import GROUP, ROLE, kept_slot, word_on
-from optimus.drivers.kube.grouping.podgroups import APIS, named_by
+from optimus.drivers.kube.grouping.podgroups import APIS, is_pod_group, least_members, named_by
 from optimus.drivers.kube.grouping.records import ALONE, Group, ObjectRef, Slot
 from optimus.drivers.kube.grouping.seats import Seats
+from optimus.drivers.kube.grouping.words import role_and_index, word_of
 from optimus.drivers.kube.objects import Anything, Meta, Owner, Pod
 
 Key = tuple[str, str, str]
@@ -48,7 +49,7 @@ class Groups:
     def __init__(self, kinds: Kinds, remembered: Mapping[str, Slot] | None = None) -> None:
         """`remembered`: slots by uid of pod, from before; those written on pods are read without it."""
         self._kinds = kinds
-        self._short = _short_names(kinds)
+        self._short = short_names((*(kind.name for kind in kinds), *(api.kind for api in APIS)))
         self._by_label = tuple(kind for kind in kinds if kind.pods.owner is not None)
         self._parents_of = {kind.roles_from: kind.name for kind in kinds if kind.roles_from}
         self._remembered = dict(remembered or {})
@@ -156,13 +157,13 @@ class Groups:
             self._look_again(uid)
             return
         old, member.pod = member.pod, pod
+        if (old.over, _ended_well(old)) != (pod.over, _ended_well(pod)) and member.gang_id:
+            self._unseat(member)
+            self._seat(member)
         if not _same_words(old.metadata, pod.metadata) or old.spec.scheduling_group != pod.spec.scheduling_group:
             self._settle(member)
             if _controller(old.metadata) != _controller(pod.metadata):
                 self._look_again(uid)
-        elif old.over != pod.over and member.gang_id:
-            self._unseat(member)
-            self._seat(member)
         if member.gang_id and old.spec != pod.spec:
             self._touch(member.gang_id)
 
@@ -171,7 +172,7 @@ class Groups:
         if member is None:
             return
         self._leave(member)
-        self._stop_looking(member)
+        self._stop_looking(uid, set(member.via))
         del self._pods[uid]
         self._look_again(uid)
 
@@ -194,8 +195,7 @@ class Groups:
             if (parent := self._parent(thing)) is not None:
                 self._children.setdefault(parent.uid, set()).add(uid)
         if old is None or before != self._places(thing):
-            self._look_again(uid)
-            self._look_again(key)
+            self._look_below(thing)
         self._touch_all(thing, old)
 
     def owner_gone(self, uid: str, *, absent: bool = True) -> None:
@@ -218,8 +218,7 @@ class Groups:
                 self._children.pop(parent.uid, None)
         if absent:
             self._absent |= {handle for handle in (uid, key) if handle in self._via and (handle == uid or last)}
-        self._look_again(uid)
-        self._look_again(key)
+        self._look_below(thing)
 
     def owner_absent(self, ref: ObjectRef) -> None:
         """What `missing` asked for is not there, or may not be read."""
@@ -232,31 +231,45 @@ class Groups:
 
     def _settle(self, member: Member) -> None:
         """Find out where it belongs, and put it there; where it was already, it keeps its seat."""
-        self._stop_looking(member)
+        before, member.via = member.via, []
         found = self._find(member)
         for handle in member.via:
             self._via.setdefault(handle, set()).add(member.uid)
+        self._stop_looking(member.uid, set(before) - set(member.via))
         if found is None:
             self._leave(member)
             return
         role, index = self._role_of(member.pod, found)
-        stays = (member.gang_id, member.role, member.index) == (found.id, role, index)
+        stays = (member.gang_id, member.role) == (found.id, role)
         self._hold(found.id, found.top)  # before it lets go: the last one out would take the gang along
         if stays:
             self._release(member.gang_id, member.top)
         else:
             self._leave(member)
+        indexed_anew = stays and member.index != index
         member.gang_id, member.role, member.index = found.id, role, index
         member.kind, member.kind_name, member.top = found.kind, found.kind_name, found.top
         member.api_version, member.top_uid = found.api_version, found.uid
         if not stays:
             self._gangs[found.id].pods.add(member.uid)
             self._seat(member)
+        elif indexed_anew and not member.pod.over:
+            self._index_anew(member)
+
+    def _index_anew(self, member: Member) -> None:
+        """Its owner counts otherwise, or is gone: who has a seat keeps it, who waits for one looks for it again."""
+        seats = self._gangs[member.gang_id].seats[member.role]
+        waiting = seats.waiting_for(member.uid)
+        again = [member.uid] if seats.ordinal_of(member.uid) is None else waiting
+        seats.index_anew(member.uid, member.index)
+        for uid in again:
+            self._unseat(self._pods[uid])
+        for uid in again:
+            self._seat(self._pods[uid])
 
     def _find(self, member: Member) -> _Found | None:
         """None: an owner is not known, and has been asked for."""
         pod = member.pod
-        member.via = []
         namespace = pod.metadata.namespace
         ref = _controller(pod.metadata)
         kind: Kind | None = None
@@ -296,9 +309,10 @@ class Groups:
         if kind is None or kind.alone:
             return self._without_gang(member, kind, kind.name if kind else "Pod", top, api_version, uid)
         assert top is not None
+        self._ask_for_pod_group(member)  # it only says how many have to be there: nobody waits for it
         group_id = f"{namespace}/{self._short[kind.name]}/{top[2]}"
         if kind.gang is not None:
-            group_id += f"/{_word(pod, kind.gang) or 'none'}"
+            group_id += f"/{word_of(pod, kind.gang) or 'none'}"
         return _Found(group_id, kind, kind.name, top, api_version, uid)
 
     def _without_gang(
@@ -306,17 +320,25 @@ class Groups:
     ) -> _Found | None:
         """No owner makes a gang of it: a PodGroup or a label may, else it is by itself."""
         meta = member.pod.metadata
-        if (group := named_by(member.pod)) is not None:
-            key = (group[0], meta.namespace, group[1])
-            wanted = ObjectRef(api_version="", kind=group[0], namespace=meta.namespace, name=group[1])
-            if not self._known(member, key, wanted):
-                return None
-            return _Found(f"{meta.namespace}/{self._short[group[0]]}/{group[1]}", kind, name, key)
+        if (group := self._ask_for_pod_group(member)) is not None:
+            key, known = group
+            return _Found(f"{meta.namespace}/{self._short[key[0]]}/{key[2]}", kind, name, key) if known else None
         if label := word_on(meta, GROUP):
             return _Found(f"{meta.namespace}/group/{label}", kind, name, None)
         if kind is None and name == "Pod":
             kind = self._kinds.get("Pod")
         return _Found(f"{meta.namespace}/pod/{meta.name}", kind, name, top, api_version, uid)
+
+    def _ask_for_pod_group(self, member: Member) -> tuple[Key, bool] | None:
+        """The PodGroup that a pod names, and whether it is known."""
+        named = named_by(member.pod)
+        if named is None:
+            return None
+        namespace = member.pod.metadata.namespace
+        key = (named[0], namespace, named[1])
+        return key, self._known(
+            member, key, ObjectRef(api_version="", kind=named[0], namespace=namespace, name=named[1])
+        )
 
     def _known(self, member: Member, handle: Handle, wanted: ObjectRef) -> bool:
         """Whether it is there, or known not to be; else it is asked for."""
@@ -329,7 +351,7 @@ class Groups:
     def _named_by_label(self, pod: Pod) -> tuple[Kind, Key] | None:
         for kind in self._by_label:
             assert kind.pods.owner is not None
-            if name := _word(pod, kind.pods.owner):
+            if name := word_of(pod, kind.pods.owner):
                 return kind, (kind.name, pod.metadata.namespace, name)
         return None
 
@@ -340,42 +362,37 @@ class Groups:
         for uid in sorted(self._via.get(handle, ()), key=lambda one: _age(self._pods[one].pod.metadata)):
             self._settle(self._pods[uid])
 
-    def _stop_looking(self, member: Member) -> None:
-        for handle in member.via:
-            lookers = self._via.get(handle)
-            if lookers is not None:
-                lookers.discard(member.uid)
-                if not lookers:
-                    del self._via[handle]
-                    self._wanted.pop(handle, None)
-        member.via = []
+    def _look_below(self, thing: Anything) -> None:
+        """At all pods whose places follow from this object."""
+        parent = self._parent(thing)
+        self._look_again(thing.metadata.uid)
+        self._look_again(_key(thing))
+        if parent is not None:
+            self._look_again(parent.uid)
+
+    def _stop_looking(self, uid: str, handles: Iterable[Handle]) -> None:
+        for handle in handles:
+            lookers = self._via[handle]
+            lookers.discard(uid)
+            if not lookers:
+                del self._via[handle]
+                self._wanted.pop(handle, None)
+                self._absent.discard(handle)
 
     # -- seats --------------------------------------------------------------------------------------------------------
 
     def _role_of(self, pod: Pod, found: _Found) -> tuple[str, int | None]:
         kind = found.kind
         if kind is None or kind.alone or found.top is None or found.top[0] != kind.name:
-            together = found.top is not None and found.top[0] in _POD_GROUPS
+            together = found.top is not None and is_pod_group(found.top[0])
             alone = not together and word_on(pod.metadata, GROUP) is None
             return (ALONE, 0) if alone else (word_on(pod.metadata, ROLE) or ALONE, None)
-        rules = self._layout(kind).pods
-        roles = {role.name: role for role in self._roles(found.top)}
-        name = _role_word(pod, rules.role) or (next(iter(roles)) if len(roles) == 1 else ALONE)
-        index = next((n for word in rules.index if (n := _number(pod, word)) is not None), None)
-        role = roles.get(name)
-        if rules.copy and role is not None and role.per_copy:
-            copy = next((n for word in rules.copy if (n := _number(pod, word)) is not None), None)
-            index = 0 if index is None and role.per_copy == 1 else index
-            return name, None if copy is None or index is None else copy * role.per_copy + index
-        if index is None and role is not None and role.count == role.max == 1:
-            return name, 0
-        first = dict(rules.first).get(name, 0)
-        return name, None if index is None or index < first else index - first
+        return role_and_index(pod, self._layout(kind), self._roles(found.top))
 
     def _seat(self, member: Member) -> None:
         gang = self._gangs[member.gang_id]
         if member.pod.over:
-            if member.pod.status.phase == "Succeeded":
+            if _ended_well(member.pod):
                 gang.ended[member.role] = gang.ended.get(member.role, 0) + 1
                 member.ended = True
         else:
@@ -443,6 +460,9 @@ class Groups:
         if old is None or kind is None or not kind.alone or not _same_words(old.metadata, thing.metadata):
             for gang_id in self._ids_of.get(_key(thing), ()):
                 self._touch(gang_id)
+        if is_pod_group(_key(thing)[0]) and old is not None and _least(old) != _least(thing):
+            for uid in self._via.get(_key(thing), ()):
+                self._touch(self._pods[uid].gang_id)
         if (parent := self._parent(thing)) is not None:
             for gang_id in self._ids_of.get(
                 (kind_name(parent.api_version, parent.kind), *_key(thing)[1:2], parent.name), ()
@@ -518,20 +538,6 @@ class Groups:
         return kind, namespace, name
 
 
-_POD_GROUPS = frozenset(api.kind for api in APIS)
-
-
-def _short_names(kinds: Kinds) -> dict[str, str]:
-    """Kind -> the word in ids: `job`; with its group where another kind has that word already."""
-    short = {"Pod": "pod", "": "group"}
-    for name in (*(kind.name for kind in kinds), *(api.kind for api in APIS)):
-        group, _, kind = name.rpartition("/")
-        word = kind.lower()
-        if name not in short:
-            short[name] = f"{word}.{group}" if word in short.values() else word
-    return short
-
-
 def _key(thing: Anything) -> Key:
     return kind_name(thing.api_version, thing.kind), thing.metadata.namespace, thing.metadata.name
 
@@ -550,20 +556,9 @@ def _same_words(old: Meta, new: Meta) -> bool:
     )
 
 
-def _word(pod: Pod, word: FromPod) -> str | None:
-    if word.where == "label":
-        return (pod.metadata.labels or {}).get(word.key)
-    if word.where == "annotation":
-        return (pod.metadata.annotations or {}).get(word.key)
-    return pod.metadata.name.rpartition("-")[2] if word.where == "name" else word.key
+def _least(pod_group: Anything) -> int | None:
+    return least_members(_key(pod_group)[0], pod_group)
 
 
-def _number(pod: Pod, word: FromPod) -> int | None:
-    text = _word(pod, word)
-    return int(text) if text is not None and text.isdecimal() and len(text) < 10 else None
-
-
-def _role_word(pod: Pod, rule: tuple[FromPod, ...] | RoleWhen) -> str:
-    if isinstance(rule, RoleWhen):
-        return rule.then if _word(pod, rule.asks) == rule.value else rule.otherwise
-    return next((word for one in rule if (word := _word(pod, one))), "")
+def _ended_well(pod: Pod) -> bool:
+    return pod.status.phase == "Succeeded"

@@ -7,7 +7,7 @@ Must not: read files (`table` does).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
@@ -123,3 +123,14 @@ def kind_name(api_version: str, kind: str) -> str:
     """`kubeflow.org/v1`, `PyTorchJob` -> `kubeflow.org/PyTorchJob`; versions of a kind are one kind."""
     group, slash, _ = api_version.partition("/")
     return f"{group}/{kind}" if slash else kind
+
+
+def short_names(kinds: Iterable[str]) -> dict[str, str]:
+    """Kind -> the word in ids: `job`; with its group where an earlier kind has that word already."""
+    short = {"Pod": "pod", "": "group"}
+    for name in kinds:
+        group, _, kind = name.rpartition("/")
+        word = kind.lower()
+        if name not in short:
+            short[name] = f"{word}.{group}" if word in short.values() else word
+    return short

@@ -28,6 +28,8 @@ SLOT = PREFIX + "slot"
 """Written by us when a pod is bound, so that a restart knows which replica it is."""
 SUSPENDED = PREFIX + "suspended"
 """Written by us on work that we have suspended, so that it is not taken for the user's wish."""
+HOLD = PREFIX + "hold"
+"""Written by people on suspended work that is to stay suspended."""
 KUEUE = "kueue.x-k8s.io/queue-name"
 
 

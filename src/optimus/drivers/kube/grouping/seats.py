@@ -90,6 +90,16 @@ class Seats:
             self._take(heir, ordinal)
         return heir
 
+    def waiting_for(self, uid: str) -> list[str]:
+        """Those who wait for the seat of this one."""
+        ordinal = self._ordinals.get(uid)
+        return sorted(self._waiting.get(ordinal, ())) if ordinal is not None else []
+
+    def index_anew(self, uid: str, index: int | None) -> None:
+        """Another index for one who has a seat, and keeps it."""
+        if uid in self._ordinals:
+            self._indices[uid] = index
+
     def _stop_waiting(self, ordinal: int, uid: str) -> None:
         if queue := self._waiting.get(ordinal):
             queue.discard(uid)
