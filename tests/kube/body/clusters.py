@@ -99,9 +99,9 @@ class Stand:
     def start(self, *options: str) -> subprocess.Popen[bytes]:
         words = [sys.executable, "-m", "optimus", "controller", f"--kubeconfig={self.plane.kubeconfig()}"]
         words += [f"--scheduler-name={self.scheduler}", f"--lease-namespace={self.namespace}", *options]
-        log = (self.plane.folder / f"{self.namespace}.log").open("ab")
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-        started = subprocess.Popen(words, stdout=log, stderr=log, env=environment, start_new_session=True)
+        with (self.plane.folder / f"{self.namespace}.log").open("ab") as log:
+            started = subprocess.Popen(words, stdout=log, stderr=log, env=environment, start_new_session=True)
         self.controllers.append(started)
         return started
 
@@ -124,7 +124,7 @@ class Stand:
         for name in self.mine():
             subprocess.run(self.plane.kubectl("delete", "node", name), check=False, capture_output=True)
 
-    # -- what is there --------------------------------------------------------------------------------------------------
+    # -- what is there ------------------------------------------------------------------------------------------------
 
     def pods(self) -> list[dict[str, Any]]:
         found = json.loads(self.plane.get(f"/api/v1/namespaces/{self.namespace}/pods"))["items"]

@@ -15,7 +15,7 @@ from msgspec import Struct
 from optimus.drivers.kube.grouping import Group, RoleInGroup
 from optimus.model.reasons import Code, Reason, counted, reason
 from optimus.model.rules import Where
-from optimus.model.workloads import ANY_POOL, Checkpoint, OnLoss, Request, Role, Workload
+from optimus.model.workloads import ANY_POOL, Checkpoint, OnLoss, Preemptible, Request, Role, Workload
 from optimus.model.workloads import Group as Gang
 
 DEFAULT_QUEUE = "default"
@@ -51,7 +51,9 @@ def describe(group: Group, needs_of: Callable[[RoleInGroup], Needs], queue: str)
         gang=Gang(topology=group.topology, roles=roles),
         workload_class=group.workload_class,
         priority=group.priority,
-        preemptible=group.preemptible,
+        # Who says nothing is treated as kube-scheduler treats it: work that cannot be stopped and continued may be
+        # ended. To be refused above a guarantee is for those who ask for it.
+        preemptible=Preemptible.DEFAULT if group.not_preemptible_why else group.preemptible,
         pools=group.pools or (ANY_POOL,),
         checkpoint=None if group.checkpoint_grace_ms is None else Checkpoint(grace_ms=group.checkpoint_grace_ms),
         on_loss=OnLoss.REPLACE,

@@ -272,6 +272,11 @@ class Mirror:
         pods = (self.pods[uid] for uid in sorted(self.groups.members(workload)) if uid in self.pods)
         return [pod for pod in pods if self._waits(pod)]
 
+    def first_pod(self, workload: str) -> Pod | None:
+        """The one by which people know it, where nobody owns it."""
+        pods = (self.pods[uid] for uid in self.groups.members(workload) if uid in self.pods)
+        return min(pods, key=lambda pod: pod.metadata.name, default=None)
+
     def pod_in(self, workload: str, slot: Slot) -> Pod | None:
         uid = self._holders.get((workload, slot))
         return self.pods.get(uid) if uid is not None else None

@@ -113,8 +113,8 @@ class Reporting:
         if group is not None and group.object is not None and group.object.api_version:
             thing = group.object
             return Regarding(thing.api_version, thing.kind.rpartition("/")[2], thing.name, thing.namespace, thing.uid)
-        pods = self._mirror.waiting_pods(workload) or self._mirror.pods_of(workload)
-        if not pods:
+        pod = self._mirror.first_pod(workload)
+        if pod is None:
             return None
-        meta = pods[0].metadata
+        meta = pod.metadata
         return Regarding("v1", "Pod", meta.name, meta.namespace, meta.uid)
