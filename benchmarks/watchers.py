@@ -104,7 +104,7 @@ def single(machine: Machine, name: str) -> float:
     uid = machine.api.get(f"/v1/jobs/default/{name}")["uid"]
     while not (found := list((machine.folder / "runs").glob(f"{uid}-*/started"))):
         time.sleep(0.01)
-    started_ms: float = json.loads(found[0].read_text())["wall_ms"]
+    started_ms: float = json.loads(found[0].read_text().splitlines()[0])["wall_ms"]
     return started_ms - asked_ms
 
 

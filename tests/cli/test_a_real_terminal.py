@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.screens import PROMPT, Screen
+from tests.local.machines import until
 
 pytestmark = [
     pytest.mark.slow,
@@ -73,9 +74,15 @@ def test_on_a_wide_terminal_the_reason_is_beside_the_job(screen: Screen) -> None
 
 
 def test_looking_closer(screen: Screen) -> None:
-    text = screen.ran("optimus describe job train")
-    assert "default/train" in text and "  queue      speech, unattended" in text and "worker-0" in text
-    assert re.search(r"progress +step \d+ of 600, \d+%, .* steps/s, saved \d+s ago", text), text
+    shown: list[str] = []
+
+    def says_how_far() -> bool:
+        shown.append(screen.ran("optimus describe job train"))
+        far, fast = r"done +\d+% \(\d+ of 600\)", r"progress +[\d.]+ steps/s"
+        return bool(re.search(far, shown[-1]) and re.search(fast, shown[-1]))
+
+    until(says_how_far, "it has made some steps")
+    assert "default/train" in shown[-1] and "  queue      speech, unattended" in shown[-1] and "worker-0" in shown[-1]
     text = screen.ran("optimus describe queue speech")
     assert re.search(r"^ +default +8 +– +1 ", text, re.MULTILINE) and re.search(r"^train +speech", text, re.MULTILINE)
     text = screen.ran("optimus explain too-large --no-forecast")

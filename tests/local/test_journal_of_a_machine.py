@@ -73,7 +73,7 @@ def test_a_policy_that_cannot_be_used_is_refused_in_words(tmp_path: Path) -> Non
     try:
         for policy, why in (("nonsense", "there is no policy 'nonsense'"), (f"{tmp_path}/broken.py:order", "line 1")):
             refused = machine.cli("up", "--port", "0", "--store", str(tmp_path / "other"), "--policy", policy)
-            assert refused.returncode == 1 and why in refused.stderr and "Traceback" not in refused.stderr
+            assert refused.returncode == 2 and why in refused.stderr and "Traceback" not in refused.stderr
         refused = machine.cli("up", "--journal", "lots")
         assert refused.returncode == 2 and "write a size such as 512Mi" in refused.stderr
     finally:

@@ -136,8 +136,8 @@ def described(printer: Printer, view: dict[str, Any], events: list[dict[str, Any
         facts.append(("ends", f"{ends(how_far)}, about {_minute(now_ms + how_far.left_ms, now_ms)}"))
     elif how_far.quiet_ms:
         facts.append(("ends", f"not known: {ends(how_far)}"))
-    if view["progress"]:
-        facts.append(("progress", _progress(view["progress"], now_ms)))
+    if view["progress"] and (told := _progress(view["progress"], now_ms)):
+        facts.append(("progress", told))
     printer.columns([(Text(key, style="dim"), value) for key, value in facts], indent=2)
     if view["replicas"]:
         printer.line()
@@ -219,7 +219,7 @@ def _progress(told: dict[str, Any], now_ms: int) -> str:
         f"saved {rough(now_ms - saved)} ago" if isinstance(saved, int) else "",
         f"problem: {told['problem']}" if told.get("problem") else "",
     ]
-    return ", ".join(filter(None, parts)) or "nothing yet"
+    return ", ".join(filter(None, parts))
 
 
 def _where(row: dict[str, Any]) -> str:
