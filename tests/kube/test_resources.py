@@ -49,7 +49,7 @@ WRONG_QUEUES = [
     ({"gpu": {"guaranty": 3}}, 'unknown field "spec.gpu.guaranty"'),
     ({"pools": [{"name": "a"}, {"name": "a"}]}, "Duplicate value"),
     ({"pools": [{"gpu": {"limit": 1}}]}, "spec.pools[0].name: Required value"),
-    ({"pools": {"a100": {}}}, "must be of type array"),
+    ({"pools": {"a100": {}}}, 'unknown field "spec.pools.a100"'),
     (
         {"gpu": {"limit": 1}, "pools": [{"name": "default", "gpu": {"limit": 2}}]},
         "the quotas of pool default are given twice: under pools, and beside it",
