@@ -46,8 +46,12 @@ class Credentials:
             "contexts": [{"name": "rig", "context": {"cluster": "rig", "user": user}}],
             "current-context": "rig",
         }
-        path.write_text(json.dumps(config, indent=1))
-        path.chmod(0o600)
+        text = json.dumps(config, indent=1)
+        if not path.exists() or path.read_text() != text:  # somebody may be reading it
+            new = path.with_suffix(".new")
+            new.write_text(text)
+            new.chmod(0o600)
+            new.rename(path)
         return path
 
     def _make_certificate(self) -> None:
