@@ -13,10 +13,10 @@ CODE    = $(wildcard src tests benchmarks examples hack)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run story test check format bench first-job soak lock setup clean
+.PHONY: help run story test check format bench first-job soak kube-build kube-up kube-down lock setup clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(READY)  ## a scheduler on this machine, with a demo cluster and jobs that compete; Ctrl-C ends it
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/optimus up --demo $(ARGS)
@@ -43,11 +43,22 @@ bench: $(READY)  ## measure speed and quality
 first-job: $(READY)  ## how long from a fresh clone to the first job (clones the present commit into a temporary folder)
 	@$(BIN)/python -m benchmarks.first_job
 
-soak: $(READY)  ## random worlds against the invariants (MINUTES=10), every deliberate fault against the tests, 200 kills and 100 preemptions under load
+soak: $(READY)  ## random worlds against the invariants (MINUTES=10), every deliberate fault against the tests, 200 kills and 100 preemptions under load, 2000 worlds before kube-scheduler
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES) --jobs $(WORKERS) $(ARGS)
 	@$(BIN)/python -m tests.mutations --jobs $(WORKERS)
 	@$(BIN)/python -m tests.local.killing
 	@$(BIN)/python -m tests.local.preempting
+	@$(BIN)/python -m tests.kube.differential --worlds 2000
+
+kube-build: $(READY)  ## build etcd, Kubernetes, KWOK and operators from their Go modules into a cache (once, some twenty minutes)
+	@$(BIN)/python -m hack.controlplane build
+	@$(BIN)/python -m hack.operators
+
+kube-up: $(READY)  ## a real Kubernetes control plane on this machine, with nodes that only seem to be there (ARGS=--no-kwok)
+	@$(BIN)/python -m hack.controlplane up $(ARGS)
+
+kube-down: $(READY)  ## stop it and remove its data
+	@$(BIN)/python -m hack.controlplane down
 
 lock: $(READY)  ## write requirements.lock anew from pyproject.toml (ARGS=--upgrade for newer versions)
 	@$(BIN)/pip-compile --quiet --extra dev --all-build-deps --allow-unsafe --generate-hashes --strip-extras \

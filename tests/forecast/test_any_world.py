@@ -11,7 +11,7 @@ from optimus.model.slots import Phase
 from optimus.testing import PretendBody, random_world
 
 HOUR_MS = 3_600_000
-CYCLES = 6
+CYCLES = 8
 
 
 @pytest.mark.parametrize("seed", range(24))

@@ -7,7 +7,7 @@ from msgspec import structs
 from optimus.lives import Ended, JobPhase, Outcome, Shortage
 from optimus.lives.reconciling import end, take_away, told_to_leave
 from optimus.model.jobs import JobType
-from optimus.model.observations import SlotFailed, SlotGone, SlotStopping, WorkloadEnded
+from optimus.model.observations import SlotDone, SlotFailed, SlotGone, SlotStopping, WorkloadEnded
 from tests.lives.worlds import SECOND, Body, job
 
 WHO = "default/train"
@@ -38,7 +38,7 @@ def test_a_gang_is_over_when_all_have_ended_well() -> None:
     body.grant(0, 1)
     body.runs()
     body.ends(0)
-    assert body.phase() is JobPhase.RUNNING and not body.facts
+    assert body.phase() is JobPhase.RUNNING and body.facts == [SlotDone("default/train", "worker", 0)]
     body.ends(1)
     assert body.phase() is JobPhase.SUCCEEDED
 

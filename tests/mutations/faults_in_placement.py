@@ -136,8 +136,8 @@ GANGS = [
     Fault(
         "selector-only-asks-for-the-label",
         "decide/placement/shapes.py",
-        "if any(node.labels.get(key) != value for key, value in workload.node_selector):",
-        "if any(key not in node.labels for key, _ in workload.node_selector):",
+        "all(n.labels.get(key) == value for key, value in selector)",
+        "all(key in n.labels for key, _ in selector)",
         "node selectors hold",
         "invariant 2",
     ),
@@ -152,7 +152,7 @@ GANGS = [
     Fault(
         "cordoned-and-unready-nodes-used",
         "decide/placement/shapes.py",
-        "allowed=matching & view.usable,",
+        "allowed=matching & usable,",
         "allowed=matching,",
         "unready and cordoned nodes take no new work",
         "invariant 2",

@@ -35,7 +35,7 @@ def shape_on_two_kinds_of_nodes(request: Request, *, ready: bool) -> Shape:
         assert state.apply(NodeSeen(node), 0) == []
     snapshot = state.snapshot(0)
     workload = Workload(id="w", queue="q", gang=Group(roles=(Role(name="worker", request=request),)))
-    return build_shape(workload, request, snapshot.pools[0], snapshot.resources)
+    return build_shape(workload, Role(name="worker", request=request), snapshot.pools[0], snapshot)
 
 
 @given(

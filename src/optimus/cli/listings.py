@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typer
 from msgspec import Struct
 from rich.text import Text
 
@@ -17,6 +18,15 @@ class ReasonListed(Struct, frozen=True):
     code: str
     sentence: str
     facts: tuple[str, ...]
+
+
+def crds() -> None:
+    """Print the resources of Optimus for Kubernetes: Queue and NodePool, for `kubectl apply -f -`."""
+    import yaml
+
+    from optimus.api.crds import definitions
+
+    typer.echo(yaml.safe_dump_all(definitions(), sort_keys=False, width=120, allow_unicode=True), nl=False)
 
 
 def policies(output: FormatOption = Format.TABLE) -> None:

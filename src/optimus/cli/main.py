@@ -14,6 +14,7 @@ from optimus.cli import (
     bench,
     completing,
     config,
+    controller,
     describing,
     explain,
     forecast,
@@ -48,6 +49,9 @@ app.command(name="forecast", epilog=example("optimus forecast journal --samples 
     forecast.forecast
 )
 app.command(name="up", epilog=example("optimus up --nodes 4 --gpus 8", "optimus up --cluster cluster.yaml"))(up.up)
+app.command(name="controller", epilog=example("optimus controller --kubeconfig admin.kubeconfig -v"))(
+    controller.controller
+)
 app.command(name="run", epilog=example("optimus run --gpus 2 --queue vision -- python train.py"))(submitting.run)
 app.command(name="submit", epilog=example("optimus submit job.yaml queues.yaml"))(submitting.submit)
 app.command(name="get", epilog=example("optimus get jobs --phase Pending -w", "optimus get queues -o wide"))(
@@ -68,6 +72,7 @@ app.command(name="top", epilog=example("optimus top --queue vision"))(top.top)
 app.command(name="delete", epilog=example("optimus delete queue vision"))(jobs.delete)
 app.command(name="config", epilog=example("optimus config", "optimus config run -o wide"))(config.config)
 app.command(name="completion", epilog=example("source <(optimus completion bash)"))(completing.completion)
+app.command(name="crds", epilog=example("optimus crds | kubectl apply -f -"))(listings.crds)
 app.command(name="policies", epilog=example("optimus policies -o json"))(listings.policies)
 app.command(name="reasons", epilog=example("optimus reasons -o wide"))(listings.reasons)
 app.command(name="replay", epilog=example("optimus replay journal --policy shortest-first"))(replay.replay)

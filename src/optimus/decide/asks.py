@@ -68,7 +68,8 @@ class Ask:
         part = self.minimum
         if len(part.cells) != 1 or part.parts or part.topology.required:
             return None
-        return self.shape(pool, part.cells[0].role_index)
+        shape = self.shape(pool, part.cells[0].role_index)
+        return None if shape.rules else shape
 
     def shapes_in(self, pool: int) -> Callable[[int], Shape]:
         return partial(self.shape, pool)

@@ -10,6 +10,7 @@ ledgers that bind it, so "nobody slips into room kept for another" is arithmetic
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,9 +57,11 @@ class Shadow:
 
 
 class Board:
-    def __init__(self, snapshot: Snapshot, view: PoolView, score: ScoreFunction) -> None:
+    def __init__(self, snapshot: Snapshot, view: PoolView, score: ScoreFunction, boards: Sequence[Board] = ()) -> None:
+        """`boards`: those of all pools, this one included; rules about neighbours do not end at pools."""
         self.view = view
         self._score = score
+        self._boards = boards
         width = view.capacity_gpus.shape[1]
         rows = view.rows
         self.now = Ledger(
@@ -86,7 +89,7 @@ class Board:
         """The pool without any work of ours."""
         if self._empty is None:
             quiet = np.zeros_like(self.now.activity)
-            self._empty = Room(self.view, self.view.capacity_scalars, self.view.capacity_gpus, quiet, self._score)
+            self._empty = Room(self.view, self.view.capacity_scalars, self.view.capacity_gpus, quiet, self._score, None)
         return self._empty
 
     def clear_shadows(self) -> None:
@@ -194,14 +197,17 @@ class Board:
 
     def _room_of(self, ledger: Ledger) -> Room:
         """A room that is the ledger itself."""
-        return Room(self.view, ledger.scalars, ledger.gpus, ledger.activity, self._score)
+        return Room(self.view, ledger.scalars, ledger.gpus, ledger.activity, self._score, self._elsewhere)
 
     def combined(self, *ledgers: Ledger) -> Room:
         """Room that is free in all of these ledgers."""
         scalars = np.minimum.reduce([ledger.scalars for ledger in ledgers])
         gpus = np.minimum.reduce([ledger.gpus for ledger in ledgers])
         activity = np.maximum.reduce([ledger.activity for ledger in ledgers])
-        return Room(self.view, scalars, gpus, activity, self._score)
+        return Room(self.view, scalars, gpus, activity, self._score, self._elsewhere)
+
+    def _elsewhere(self) -> list[Room]:
+        return [board.starting for board in self._boards]
 
 
 def _bring_in_line(room: Room, at: Ints, ledgers: list[Ledger]) -> None:

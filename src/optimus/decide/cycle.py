@@ -118,6 +118,7 @@ def _sort_out(world: World) -> tuple[dict[int, Reason], list[int]]:
     at = np.array(rows, dtype=np.int64)
     kinds = columns.queue[at] * len(world.table.signatures) + columns.signature[at]
     plain = (columns.queue[at] >= 0) & (columns.suspended[at] == 0) & (columns.retry_at[at] <= world.now_ms)
+    plain &= columns.obstructed[at] == 0
     plain &= not any(queue.namespaces for queue in world.tree.queues)  # then its kind tells everything
     welcome: set[int] = set()
     for row, kind, is_plain in zip(rows, kinds.tolist(), plain.tolist(), strict=True):

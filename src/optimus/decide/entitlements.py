@@ -132,8 +132,9 @@ def _inside(world: World, pool: int, amounts: Ints, owner: Ints, order: Ints) ->
     """Which items lie wholly inside their owner's guarantee when it is filled in the given order."""
     result = np.zeros(len(owner), dtype=np.bool_)
     measures: list[list[int]] = [[GPU_COLUMN], [CPU_COLUMN, CPU_COLUMN + 1]]
-    measures += [[c] for c in range(CPU_COLUMN + 2, amounts.shape[1])]
-    named_use = (amounts[:, CPU_COLUMN + 2 :] > 0).any(axis=1)
+    named_columns = world.snapshot.resources.named()
+    measures += [[c] for c in named_columns]
+    named_use = (amounts[:, named_columns] > 0).any(axis=1)
     for columns in measures:
         if columns == [GPU_COLUMN]:
             chosen = amounts[:, GPU_COLUMN] > 0

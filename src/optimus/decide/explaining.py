@@ -14,7 +14,8 @@ from optimus.decide.world import World
 from optimus.model.gangs import Part
 from optimus.model.pools import HOST_LEVEL, NVLINK_LEVEL
 from optimus.model.reasons import Code, Reason, counted, named, reason
-from optimus.model.units import format_gpu, format_moment_ms, format_resource
+from optimus.model.rules import ATTACH, COUNTER, EVERYWHERE, IN_BYTES, NEAR, PODS, PORT, Bond, NeighbourRule, is_counter
+from optimus.model.units import MIB, format_gpu, format_memory, format_moment_ms, format_resource
 from optimus.state.arrays import Ints
 
 
@@ -41,7 +42,7 @@ def why_never(world: World, ask: Ask, pool: int) -> Reason:
             asked = f"a GPU of model {models}" if models else _described(world, shape)
             return reason(Code.NO_SUCH_DEVICE, pool=name, asked=asked)
         if not room.fits(shape).any():
-            return reason(Code.NO_SUCH_DEVICE, pool=name, asked=f"{_described(world, shape)} on one node")
+            return reason(Code.NO_SUCH_DEVICE, pool=name, asked=f"{_described(world, shape, room)} on one node")
         if int(room.fits(shape).sum()) < len(ask.signature.minimum[role]):
             asked = _replicas(world, shape, len(ask.signature.minimum[role]))
             return reason(Code.NEVER_FITS, asked=asked, pool=name, possible=int(room.fits(shape).sum()))
@@ -64,6 +65,8 @@ def why_no_room(world: World, ask: Ask, pool: int, room: Room) -> Reason:
     for role in sorted(needed, key=lambda r: -ask.shape(pool, r).gpu_count):
         shape = ask.shape(pool, role)
         fits = room.fits(shape)
+        if shape.rules and int(room.fits_anybody(shape).sum()) >= len(needed[role]):
+            return reason(Code.NEIGHBOURS, pool=name, rule="; ".join(_told(rule.rule) for rule in shape.rules))
         if not fits.any():
             return _no_node(world, shape, room, name)
         if int(fits.sum()) < len(needed[role]):
@@ -89,12 +92,13 @@ def _no_node(world: World, shape: Shape, room: Room, pool: str) -> Reason:
         fits_otherwise = (np.maximum(room.gpus, 0) >= shape.share) & shape.allowed[:, None]
         if fits_otherwise.any():
             return reason(Code.INTERFERENCE, pool=pool, bound=format_gpu(shape.interference_limit_milli))
-    asked = _described(world, shape)
+    asked = _described(world, shape, room)
     if not shape.gpu_count:
-        column, _ = max(shape.needs, key=lambda need: need[1], default=(0, 0))
+        lacking = [need for need in shape.needs if not _somewhere(shape, room, need)]
+        column, _ = max(lacking or shape.needs, key=lambda need: need[1], default=(0, 0))
         resource = world.snapshot.resources.names[column + 1]
         left = np.where(shape.allowed, np.maximum(room.scalars[:, column], 0), 0)
-        best = f"{format_resource(resource, int(left.max(initial=0)))} {resource}{_on(left)}"
+        best = f"{_amount(resource, int(left.max(initial=0)))}{_on(left)}"
         return reason(Code.NO_ROOM, pool=pool, asked=asked, best=best)
     usable = (shape.share < NO_SHARE) & shape.allowed[:, None]
     free = np.where(usable, np.maximum(room.gpus, 0), 0)
@@ -111,6 +115,17 @@ def _no_node(world: World, shape: Shape, room: Room, pool: str) -> Reason:
     parts = free.max(axis=1, initial=0)
     best = f"{format_gpu(int(parts.max(initial=0)))} of a GPU{_on(parts)}"
     return reason(Code.NO_ROOM, pool=pool, asked=asked, best=best)
+
+
+def _told(rule: NeighbourRule) -> str:
+    """`apart from app=web in each zone`."""
+    whom = rule.told or rule.counter.removeprefix(NEAR)
+    match rule.bond:
+        case Bond.NEAR:
+            return f"near {whom} in one {rule.level}"
+        case Bond.APART:
+            return f"apart from {whom}" + (f" in each {rule.level}" if rule.level != EVERYWHERE else "")
+    return f"at most {rule.max_skew} more of {whom} in one {rule.level} than in another"
 
 
 def _on(left: Ints) -> str:
@@ -175,8 +190,8 @@ def _replicas(world: World, shape: Shape, number: int) -> str:
     return f"{counted(number, 'replica')} with {_described(world, shape)}"
 
 
-def _described(world: World, shape: Shape) -> str:
-    """One replica's request in words."""
+def _described(world: World, shape: Shape, room: Room | None = None) -> str:
+    """One replica's request in words. `room`: where it does not fit."""
     request = shape.request
     parts = []
     if request.gpu_count:
@@ -191,8 +206,29 @@ def _described(world: World, shape: Shape) -> str:
             parts.append(counted(request.gpu_count, "GPU"))
     for column, amount in shape.needs:
         resource = world.snapshot.resources.names[column + 1]
-        parts.append(f"{format_resource(resource, amount)} {resource}")
+        told_already = request.gpu_count and resource.endswith("/gpu")
+        taken_for_granted = resource == PODS and (room is None or _somewhere(shape, room, (column, amount)))
+        if not told_already and not taken_for_granted:
+            parts.append(_amount(resource, amount))
     return ", ".join(parts) or "nothing"
+
+
+def _somewhere(shape: Shape, room: Room, need: tuple[int, int]) -> bool:
+    """Whether any node that it may be on has this one thing."""
+    return bool((shape.allowed & (room.scalars[:, need[0]] >= need[1])).any())
+
+
+def _amount(resource: str, amount: int) -> str:
+    """`4 cpu`, `port TCP/80`, `no place for a pod`."""
+    if not is_counter(resource):
+        return f"{format_resource(resource, amount)} {resource}"
+    if resource == PODS or resource.startswith(PORT):
+        whole = "place for a pod" if resource == PODS else f"port {resource.removeprefix(PORT)}"
+        return f"no {whole}" if not amount else f"a {whole}" if resource == PODS else whole
+    if resource.startswith(ATTACH):
+        return f"{amount} more of the volumes of {resource.removeprefix(ATTACH)}"
+    told = format_memory(amount // MIB) if resource.startswith(IN_BYTES) else str(amount)
+    return f"{told} {resource.removeprefix(COUNTER)}"
 
 
 def _free(world: World, shape: Shape, room: Room) -> str:
@@ -202,7 +238,7 @@ def _free(world: World, shape: Shape, room: Room) -> str:
     column = shape.needs[0][0] if shape.needs else 0
     resource = world.snapshot.resources.names[column + 1]
     total = int(np.where(shape.allowed, np.maximum(room.scalars[:, column], 0), 0).sum())
-    return f"{format_resource(resource, total)} {resource}"
+    return _amount(resource, total)
 
 
 def _rules(part: Part) -> Iterator[tuple[str, Part]]:

@@ -77,11 +77,9 @@ class RoomSearch:
         self._ask = ask
         self._within = within
         self._sides = sides
-        self._single = (
-            self._seater.shape_of(part.cells[0].role_index)
-            if len(part.cells) == 1 and not part.parts and not part.topology.required and within is None
-            else None
-        )
+        counts = len(part.cells) == 1 and not part.parts and not part.topology.required and within is None
+        single = self._seater.shape_of(part.cells[0].role_index) if counts else None
+        self._single = None if single is None or single.rules else single
         """The shape, where counting is enough to know whether the asker fits."""
         self._usable_nodes: Bools = np.zeros(room.view.size, dtype=np.bool_)
         for cell in part.all_cells():

@@ -25,6 +25,8 @@ def standing_refusal(world: World, row: int, known: Known | None = None) -> Reas
     assert spec is not None
     if spec.suspended:
         return reason(Code.SUSPENDED)
+    if spec.obstacle is not None:
+        return spec.obstacle
     queue = int(columns.queue[row])
     key = (queue, int(columns.signature[row]), spec.namespace if queue >= 0 else spec.queue)
     if known is None or key not in known:

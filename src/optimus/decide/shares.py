@@ -110,7 +110,8 @@ def _distribute(world: World, demand: Ints, totals: dict[int, Ints], weights: In
     """Fill in the shares of the pools whose totals are given."""
     guaranteed = np.minimum(world.tree.guarantee, demand)
     families = world.snapshot.worked_out.once("families", partial(_families, world.tree))
-    wanted = [(pool, r) for pool in totals for r in range(demand.shape[2]) if demand[:, pool, r].any()]
+    resources = world.snapshot.resources.shared()
+    wanted = [(pool, r) for pool in totals for r in resources if demand[:, pool, r].any()]
     for pool, resource in wanted:
         needs = (demand - guaranteed)[:, pool, resource].tolist()
         first, weight = guaranteed[:, pool, resource].tolist(), weights[:, pool, resource].tolist()

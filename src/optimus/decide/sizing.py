@@ -32,6 +32,7 @@ from optimus.decide.world import World
 from optimus.model import gangs
 from optimus.model.queues import QueueState
 from optimus.model.reasons import Code, Reason, reason
+from optimus.model.rules import measured
 from optimus.model.workloads import Topology
 from optimus.state.workload_table import Signature
 
@@ -336,7 +337,7 @@ def _is_plain(signature: Signature) -> bool:
     role = signature.chains[0].role
     request = role.request
     whole = request.gpu_count > 0 and request.gpu_milli >= 1000 and not request.gpu_memory_mib
-    return whole and role.topology == Topology() and not request.accelerators
+    return whole and role.topology == Topology() and not measured(request.accelerators) and not role.where.neighbours
 
 
 def _steps(member: Member, seating: Seating) -> list[Seating]:

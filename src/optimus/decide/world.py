@@ -49,7 +49,8 @@ class World:
         tables = snapshot.worked_out.once("tables", lambda: Tables(snapshot.tables, snapshot.resources))
         self.scorer = Scorer(tables, policy)
         self.gap = tables.gap
-        self.boards = [Board(snapshot, view, self.scorer.score) for view in snapshot.pools]
+        self.boards: list[Board] = []
+        self.boards += [Board(snapshot, view, self.scorer.score, self.boards) for view in snapshot.pools]
         self.node_index: Ints = np.zeros(len(snapshot.node_pool), dtype=np.int64)
         for view in snapshot.pools:
             self.node_index[view.rows] = np.arange(view.size)
@@ -106,11 +107,11 @@ class World:
 
     def shape(self, workload: Workload, role: Role, pool: int) -> Shape:
         view = self.boards[pool].view
-        key = (pool, *shape_key(workload, role.request, view.pool.strategy_for(workload.workload_class)))
+        key = (pool, *shape_key(workload, role, view.pool.strategy_for(workload.workload_class)))
         return self.snapshot.worked_out.once(("shape", *key), lambda: self._build_shape(workload, role, view))
 
     def _build_shape(self, workload: Workload, role: Role, view: PoolView) -> Shape:
-        shape = build_shape(workload, role.request, view, self.snapshot.resources)
+        shape = build_shape(workload, role, view, self.snapshot)
         shape.key = self.next_shape_key()
         return shape
 
@@ -122,7 +123,7 @@ class World:
         accelerators, else CPU and memory."""
         if amount[GPU_COLUMN]:
             return [GPU_COLUMN]
-        named = [c for c in range(CPU_COLUMN + 2, len(amount)) if amount[c]]
+        named = [c for c in self.snapshot.resources.named() if amount[c]]
         return named or [CPU_COLUMN, CPU_COLUMN + 1]
 
     def measures(self, queue: int, pool: int, amount: Ints) -> list[int]:

@@ -59,7 +59,8 @@ def _held_back(world: World) -> dict[int, Reason]:
 
 
 def _queue_shares(world: World, shares: Shares) -> tuple[QueueShare, ...]:
-    columns = sorted(world.snapshot.resources.columns.items())
+    resources = world.snapshot.resources
+    columns = sorted((resources.names[column], column) for column in resources.shared())
     numbers = np.stack([shares.share, world.used_coming, shares.demand], axis=-1)[:, :, [r for _, r in columns]]
     found = []
     for q, p, c in np.argwhere(numbers.any(axis=-1)).tolist():

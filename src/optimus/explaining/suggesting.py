@@ -11,11 +11,13 @@ from optimus.model.reasons import Code, Reason
 
 UNDER_WAY = frozenset({Code.WAITING_FOR_ROOM, Code.STOPPING, Code.BACKING_OFF})
 """It comes without anybody doing anything, or must first come to rest."""
+SAYS_IT_ALL = frozenset({Code.UNSUPPORTED, Code.MALFORMED, Code.NOT_READY})
+"""What its body knows against it: nothing else helps, and the reason says what does."""
 
 
 def suggestions(trials: Trials, reason: Reason | None) -> tuple[Suggestion, ...]:
     """`reason`: why it waits as it is. Those that disturb nobody come first."""
-    if reason is None or reason.code in UNDER_WAY:
+    if reason is None or reason.code in UNDER_WAY | SAYS_IT_ALL:
         return ()
     if reason.code is Code.SUSPENDED:
         return tuple(resumed(trials))

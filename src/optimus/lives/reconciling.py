@@ -24,7 +24,7 @@ from msgspec import Struct, structs
 
 from optimus.lives.life import Ended, Leaving, LeavingCause, Life, Outcome, Place, Replica
 from optimus.model.jobs import Job, JobType
-from optimus.model.observations import Observation, SlotFailed, SlotGone, SlotStopping, WorkloadEnded
+from optimus.model.observations import Observation, SlotDone, SlotFailed, SlotGone, SlotStopping, WorkloadEnded
 from optimus.model.workloads import Workload
 
 LAST_WORDS_MS = 2_000
@@ -52,7 +52,7 @@ def grace_ms(workload: Workload) -> int:
 def reconcile(job: Job, workload: Workload, life: Life, replicas: Sequence[Replica], now_ms: int) -> Changes:
     facts: list[Observation] = []
     forget: list[Replica] = []
-    there = {replica.slot for replica in replicas if replica.live}
+    there, done = {replica.slot for replica in replicas if replica.live}, life.done
     for replica in replicas:
         if replica.ended is not None:
             life = _ended(job, workload, life, replica, replica.ended, facts)
@@ -60,6 +60,7 @@ def reconcile(job: Job, workload: Workload, life: Life, replicas: Sequence[Repli
     live = [replica for replica in replicas if replica.live]
     if not life.over and life.leaving is None and life.places and _all_done(life):
         life = _over(life, Outcome.SUCCEEDED, "", now_ms, facts)
+    facts += [SlotDone(workload.id, *slot) for slot in sorted(life.done - done)]
     if life.leaving is not None and not live:
         life = _left(job, life, now_ms, facts)
     if life.over:

@@ -33,16 +33,18 @@ class Taint(Struct, frozen=True):
 
 
 class Toleration(Struct, frozen=True):
-    """An empty key tolerates everything; an empty value tolerates every value of the key."""
+    """An empty key tolerates everything; an empty value tolerates every value of the key, unless it is to be equal."""
 
     key: str = ""
     value: str = ""
     effect: str = ""
+    equal: bool = False
+    """The value must be the same, also where it is empty."""
 
     def accepts(self, taint: Taint) -> bool:
         return (
             (not self.key or self.key == taint.key)
-            and (not self.value or self.value == taint.value)
+            and (self.value == taint.value or not (self.value or self.equal))
             and (not self.effect or self.effect == taint.effect)
         )
 

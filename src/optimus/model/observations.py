@@ -102,6 +102,14 @@ class SlotStopping(Struct, frozen=True, tag=True):
     ordinal: int
 
 
+class SlotDone(Struct, frozen=True, tag=True):
+    """The replica has ended well while others of its gang go on: its room is free, and nobody misses it."""
+
+    workload: str
+    role: str
+    ordinal: int
+
+
 class SlotGone(Struct, frozen=True, tag=True):
     """The replica is gone, asked for or not; its room is free."""
 
@@ -193,6 +201,7 @@ Observation = (
     | SlotRunning
     | SlotFailed
     | SlotStopping
+    | SlotDone
     | SlotGone
     | Checkpointed
     | SavesInTime

@@ -35,18 +35,22 @@ class Code(StrEnum):
     NO_MATCHING_NODE = "NoMatchingNode"
     NO_SUCH_LEVEL = "NoSuchLevel"
     NEVER_FITS = "NeverFits"
+    UNSUPPORTED = "Unsupported"
+    MALFORMED = "Malformed"
     # the queue says no for now
     QUEUE_STOPPED = "QueueStopped"
     OVER_LIMIT = "OverLimit"
     GUARANTEE_FULL = "GuaranteeFull"
     WAITED_TOO_LONG = "WaitedTooLong"
     SUSPENDED = "Suspended"
+    NOT_READY = "NotReady"
     # room is missing for now
     NO_ROOM = "NoRoom"
     FRAGMENTED = "Fragmented"
     DOMAIN_TOO_FULL = "DomainTooFull"
     NO_ROOM_FOR_ALL = "NoRoomForAll"
     INTERFERENCE = "Interference"
+    NEIGHBOURS = "Neighbours"
     RESERVED = "Reserved"
     FASTER_LATER = "FasterLater"
     RESERVED_FOR_OTHER = "ReservedForOther"
@@ -88,20 +92,24 @@ SENTENCES: dict[Code, str] = {
     Code.ABOVE_LIMIT: "asks for {asked} {resource}; queue {queue} may have {limit} in pool {pool}",
     Code.NO_SUCH_DEVICE: "no node of pool {pool} has {asked}",
     Code.NO_USABLE_NODE: "pool {pool} has no usable node",
-    Code.NO_MATCHING_NODE: "no usable node of pool {pool} matches the node selector and tolerations",
+    Code.NO_MATCHING_NODE: "no usable node of pool {pool} matches the node selector, affinity and tolerations",
     Code.NO_SUCH_LEVEL: "pool {pool} has no topology level {level}",
     Code.NEVER_FITS: "needs {asked}; pool {pool} can hold {possible} even when empty",
+    Code.UNSUPPORTED: "uses {feature}, which is not supported; {instead}",
+    Code.MALFORMED: "cannot be placed as it is written: {problem}",
     Code.QUEUE_STOPPED: "queue {queue} is {state}",
     Code.OVER_LIMIT: "queue {queue} is at its limit of {limit} {resource} in pool {pool}: {used} in use, {asked} asked",
     Code.GUARANTEE_FULL: "not preemptible, and queue {queue} has a guarantee of {guarantee} {resource} in pool {pool}: "
     "{used} taken by work that cannot be preempted, {asked} asked",
     Code.WAITED_TOO_LONG: "did not start within the {allowed} that queue {queue} allows",
     Code.SUSPENDED: "paused by its owner",
+    Code.NOT_READY: "cannot be placed yet: {missing}",
     Code.NO_ROOM: "no node of pool {pool} has {asked} free; best has {best}",
     Code.FRAGMENTED: "{free} free in pool {pool}, but {asked} are needed on one node; best has {best}",
     Code.DOMAIN_TOO_FULL: "needs {asked} inside one {level}; best is {domain} with room for {best}",
     Code.NO_ROOM_FOR_ALL: "pool {pool} has room for {possible} of {needed} replicas; {free} free",
     Code.INTERFERENCE: "no shared device of pool {pool} would stay below {bound} predicted activity",
+    Code.NEIGHBOURS: "there is room in pool {pool}, but not where its rule about others allows it: {rule}",
     Code.RESERVED: "a start at about {at} is reserved, behind {workloads}; until then {why}",
     Code.FASTER_LATER: "could start in pool {slower} now, but ends sooner in pool {pool}, where a start at about {at} "
     "is reserved, behind {workloads}",

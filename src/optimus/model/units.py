@@ -37,7 +37,7 @@ _BYTES = {
     "Pi": 2**50,
     "Ei": 2**60,
 }
-_MIB = 2**20
+MIB = 2**20
 _DURATION_MS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 
 
@@ -72,7 +72,7 @@ def parse_memory(value: Written, *, round_up: bool = True) -> int:
     if suffix not in _BYTES:
         _refuse_memory_suffix(value, suffix)
     _refuse_negative(value, number)
-    mib = number * _BYTES[suffix] / _MIB
+    mib = number * _BYTES[suffix] / MIB
     whole = -(-mib // 1) if round_up else mib // 1
     return _exact(value, Fraction(whole), "MiB")
 

@@ -18,6 +18,8 @@ from enum import StrEnum
 from msgspec import Struct
 
 from optimus.model.nodes import WHOLE_DEVICE_MILLI, Toleration
+from optimus.model.reasons import Reason
+from optimus.model.rules import Where
 
 ANY_POOL = "any"
 
@@ -91,6 +93,8 @@ class Role(Struct, frozen=True, kw_only=True):
     """Allowed counts, ascending, from `min` to `max`; empty means any."""
     request: Request = Request()
     topology: Topology = Topology()
+    where: Where = Where()
+    """Beside the selector and the tolerations of the workload."""
 
 
 class Group(Struct, frozen=True, kw_only=True):
@@ -135,6 +139,9 @@ class Workload(Struct, frozen=True, kw_only=True):
     speedup_percent: tuple[int, ...] = ()
     """Measured speed with 1, 2, 3 … replicas of the elastic role; empty means the default curve."""
     suspended: bool = False
+    obstacle: Reason | None = None
+    """What its body knows against placing it now; the one reason it waits for, until the body says otherwise. Work that
+    runs goes on."""
 
     @property
     def effective_priority(self) -> int:

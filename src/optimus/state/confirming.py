@@ -29,6 +29,8 @@ def confirm(state: State, observation: SlotRunning, slot: int | None, now_ms: in
     if role is None:
         return [Problem(subject, "", f"a replica of the unknown role {observation.role} runs")]
     devices = observation.devices
+    if slot is not None and state.slots.columns.done[slot]:
+        return []  # a late word
     if slot is not None:
         there = int(state.slots.columns.node[slot])
         node = state.nodes.row_of.get(observation.node, there) if observation.node else there

@@ -60,6 +60,7 @@ class SlotFrame(Struct, frozen=True):
     known: bool
     until_ms: int
     sick_since: int = -1
+    done: bool = False
 
 
 class UseFrame(Struct, frozen=True):
@@ -168,6 +169,7 @@ def _slot_frames(state: State) -> list[SlotFrame]:
                         bool(slots.known[slot]),
                         int(slots.until[slot]),
                         int(slots.sick_since[slot]),
+                        bool(slots.done[slot]),
                     )
                 )
     return frames
@@ -226,6 +228,7 @@ def _put_slot(state: State, frame: SlotFrame) -> None:
         known=frame.known,
         until_ms=frame.until_ms,
         phase=Phase(frame.phase),
+        done=frame.done,
     )
     places = state.workloads.leaving if frame.phase == Phase.RELEASING else state.workloads.slots
     state.slots.columns.sick_since[places[row][(frame.role, frame.ordinal)]] = frame.sick_since

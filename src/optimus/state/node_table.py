@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from optimus.model.nodes import WHOLE_DEVICE_MILLI, Node, accelerator_counts
+from optimus.model.rules import implied_capacity, is_counter
 from optimus.state.arrays import Columns, Ints
 from optimus.state.resources import ResourceIndex
 
@@ -50,7 +51,7 @@ class NodeTable:
                 self.nodes.append(node)
         self.nodes[row] = node
         accelerators = accelerator_counts(node)
-        for name in accelerators:
+        for name in (*accelerators, *filter(is_counter, node.foreign.accelerators)):
             self.resources.column(name)
         width = max((device.index + 1 for device in node.devices), default=0)
         self._widen(width)
@@ -102,8 +103,11 @@ class NodeTable:
     def _widen(self, devices: int) -> None:
         columns = self.columns
         scalars = self.resources.count - 1
+        known = columns.capacity_scalars.shape[1]
         for name in ("capacity_scalars", "now_scalars", "coming_scalars"):
             columns.widen(name, scalars)
+            for column in range(known, scalars):
+                getattr(columns, name)[list(self.row_of.values()), column] = self._implied(column)
         for ledger in (NOW, COMING):
             columns.widen(f"{ledger}_gpus", devices)
             columns.widen(f"{ledger}_activity", devices)
@@ -114,12 +118,19 @@ class NodeTable:
         """After a workload named an accelerator that no node has."""
         self._widen(0)
 
+    def _implied(self, column: int) -> int:
+        """What a node has of it without saying so: of counters only."""
+        name = self.resources.names[column + 1]
+        return implied_capacity(name) if is_counter(name) else 0
+
     def _set_capacity(self, row: int, node: Node, accelerators: dict[str, int]) -> None:
         columns = self.columns
         scalars = columns.capacity_scalars[row].copy()
         scalars[:] = 0
         scalars[0] = node.cpu_milli - node.foreign.cpu_milli
         scalars[1] = node.memory_mib - node.foreign.memory_mib
+        for column in range(2, len(scalars)):
+            scalars[column] = self._implied(column) - node.foreign.accelerators.get(self.resources.names[column + 1], 0)
         for name, count in accelerators.items():
             scalars[self.resources.columns[name] - 1] = count - node.foreign.accelerators.get(name, 0)
         gpus = columns.capacity_gpus[row].copy()

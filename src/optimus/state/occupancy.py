@@ -97,9 +97,12 @@ class Occupancy:
         known: bool,
         until_ms: int,
         phase: Phase,
+        done: bool,
     ) -> None:
         """Put a slot back in the phase it was in; only for a state that is being restored."""
         slot = self.hold(row, role, ordinal, node, devices, milli, promised=promised, until_ms=until_ms)
+        if done:
+            self._empty(slot)
         self._state.slots.columns.phase[slot] = int(phase)
         self._state.slots.columns.known[slot] = int(known)
         if phase == Phase.RUNNING:
@@ -139,6 +142,35 @@ class Occupancy:
         columns.phase[slot] = int(target)
         if Phase.RUNNING in (before, target):
             self._recount_running(row, slot, 1 if target == Phase.RUNNING else -1, now_ms)
+
+    def finish(self, slot: int, now_ms: int) -> None:
+        """It has ended well: its room is free, and it counts as running as long as it has a slot."""
+        state, columns = self._state, self._state.slots.columns
+        if columns.phase[slot] != Phase.RUNNING or columns.done[slot]:
+            return
+        row = int(columns.workload[slot])
+        state.workloads.count_service(row, now_ms)
+        state.workloads.columns.rate[row] -= state.workloads.replica_size(columns.amount[slot])
+        self._empty(slot)
+        columns.sick_since[slot] = -1
+
+    def leave_node(self, slot: int, now_ms: int) -> None:
+        """The node of one that is done goes away, which its gang does not mind: it is kept with one of the others."""
+        columns = self._state.slots.columns
+        mine = self._state.workloads.slots[int(columns.workload[slot])].values()
+        others = [int(columns.node[other]) for other in mine if columns.node[other] != columns.node[slot]]
+        if others:
+            columns.node[slot] = others[0]
+        else:
+            self.move(slot, Event.GONE, now_ms)
+
+    def _empty(self, slot: int) -> None:
+        columns = self._state.slots.columns
+        self._count(slot, -1, COMING, NOW)
+        columns.amount[slot] = 0
+        columns.milli[slot] = 0
+        columns.done[slot] = 1
+        self._state.slots.devices[slot] = ()
 
     def rebook(self, slot: int, devices: tuple[int, ...]) -> None:
         """It is on other devices of its node than was thought."""
@@ -218,9 +250,11 @@ class Occupancy:
     def in_use(self) -> dict[Use, int]:
         """What is taken now, by the names of queue, pool and resource; each queue with everything below it."""
         state, used = self._state, self.used_now
+        shared = state.resources.shared()
         return {
             (state.tree.queues[q].name, state.pool_views[p].pool.name, state.resources.names[r]): int(used[q, p, r])
             for q, p, r in np.argwhere(used).tolist()
+            if r in shared
         }
 
     def _count(self, slot: int, sign: int, *ledgers: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from optimus.model.queues import CORE_RESOURCES
+from optimus.model.rules import is_counter
 from optimus.model.workloads import Request
 from optimus.state.arrays import Ints
 
@@ -20,6 +21,7 @@ class ResourceIndex:
     def __init__(self) -> None:
         self.names: list[str] = list(CORE_RESOURCES)
         self.columns: dict[str, int] = {name: i for i, name in enumerate(self.names)}
+        self._named: list[int] = []
         self.models: list[str] = []
         self.model_ids: dict[str, int] = {}
 
@@ -27,8 +29,18 @@ class ResourceIndex:
     def count(self) -> int:
         return len(self.names)
 
+    def named(self) -> list[int]:
+        """Columns of named accelerators; counters are not among them."""
+        return self._named
+
+    def shared(self) -> list[int]:
+        """Columns of which queues have shares: all but counters."""
+        return [*range(len(CORE_RESOURCES)), *self._named]
+
     def column(self, name: str) -> int:
         if name not in self.columns:
+            if not is_counter(name):
+                self._named.append(len(self.names))
             self.columns[name] = len(self.names)
             self.names.append(name)
         return self.columns[name]

@@ -15,6 +15,7 @@ class SlotTable:
             node=-1,
             phase=int(Phase.WANTED),
             promised=0,
+            done=0,  # it has ended well: it counts as there, and takes nothing
             known=0,  # the body has said which devices it got
             milli=0,
             until=-1,  # a held slot not taken by then is given up; a releasing one has to be gone

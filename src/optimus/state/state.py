@@ -75,6 +75,7 @@ class State:
             seen.SlotRunning: self._slot_running,
             seen.SlotFailed: self._slot_failed,
             seen.SlotStopping: self._slot_stopping,
+            seen.SlotDone: self._slot_done,
             seen.SlotGone: self._slot_gone,
             seen.Checkpointed: self._checkpointed,
             seen.SavesInTime: self._saves_in_time,
@@ -159,8 +160,13 @@ class State:
         row = self.nodes.row_of.get(observation.name)
         if row is None:
             return [Problem(f"node {observation.name}", "", "went away but was never seen")]
-        for slot in np.flatnonzero(self.slots.columns.view("node") == row):
-            self.occupancy.move(int(slot), Event.GONE, now_ms)
+        there = np.flatnonzero(self.slots.columns.view("node") == row).tolist()
+        for slot in there:
+            if not self.slots.columns.done[slot]:
+                self.occupancy.move(slot, Event.GONE, now_ms)
+        for slot in there:
+            if self.slots.columns.done[slot]:
+                self.occupancy.leave_node(slot, now_ms)
         self.nodes.remove(observation.name)
         self._layout_dirty = True
         return None
@@ -272,6 +278,11 @@ class State:
         slot = self._slot_row(observation)
         if slot is not None:
             self.occupancy.move(slot, Event.STOP, now_ms)
+
+    def _slot_done(self, observation: seen.SlotDone, now_ms: int) -> None:
+        slot = self._slot_row(observation)
+        if slot is not None:
+            self.occupancy.finish(slot, now_ms)
 
     def _slot_gone(self, observation: seen.SlotGone, now_ms: int) -> None:
         slot = self._slot_row(observation, leaving_first=True)

@@ -85,6 +85,7 @@ class WorkloadTable:
             priority=0,
             preemptible=0,
             suspended=0,
+            obstructed=0,
             submitted=0,
             started=-1,  # this attempt: when its minimum was first running
             resized=-1,
@@ -141,6 +142,7 @@ class WorkloadTable:
         columns.priority[row] = workload.effective_priority
         columns.preemptible[row] = PREEMPTIBLE_CODE[workload.preemptible]
         columns.suspended[row] = int(workload.suspended)
+        columns.obstructed[row] = int(workload.obstacle is not None)
         if columns.expected[row] < 0 or workload.expected_duration_ms is not None:
             columns.expected[row] = -1 if workload.expected_duration_ms is None else workload.expected_duration_ms
         columns.max_runtime[row] = -1 if workload.max_runtime_ms is None else workload.max_runtime_ms
@@ -220,6 +222,8 @@ class WorkloadTable:
             for chain in signature.chains:
                 for name, _ in chain.role.request.accelerators:
                     self.resources.column(name)
+                for rule in chain.role.where.neighbours:
+                    self.resources.column(rule.counter)
             self.columns.widen("amount", self.resources.count)
             if self._vacant_signatures:
                 index = self._vacant_signatures.pop()

@@ -50,6 +50,8 @@ class Replica:
     until_ms: int = -1
     certain: bool = True
     """False while somebody else has yet to pick the devices: their number is right, their indices are not."""
+    done: bool = False
+    """It has ended well: it counts as there, and takes nothing."""
 
     def counts(self, view: str) -> bool:
         return self.stage is not (Stage.PROMISED if view == NOW else Stage.LEAVING)
@@ -193,6 +195,9 @@ class Ledger:
                     record.retry_at_ms = now_ms + retry_after_ms
             case seen.SlotStopping(_, role, ordinal):
                 self._stop(record, [(role, ordinal)], now_ms)
+            case seen.SlotDone(_, role, ordinal):
+                if (replica := record.live.get((role, ordinal))) and replica.stage is Stage.RUNNING:
+                    replica.devices, replica.gpu_milli, replica.amount, replica.done = (), 0, {}, True
             case seen.SlotGone(_, role, ordinal):
                 if record.leaving.pop((role, ordinal), None) is None:
                     record.live.pop((role, ordinal), None)
@@ -229,8 +234,14 @@ class Ledger:
         self.sick_ms = {at: since for at, since in self.sick_ms.items() if at[0] != name}
         for record in list(self.records.values()):
             for replicas in (record.live, record.leaving):
-                for key in [key for key, replica in replicas.items() if replica.node == name]:
+                for key in [key for key, replica in replicas.items() if replica.node == name and not replica.done]:
                     del replicas[key]
+                others = [replica.node for replica in record.live.values() if replica.node != name]
+                for key, replica in list(replicas.items()):  # those that are done are missed by nobody
+                    if replica.node == name and others:
+                        replica.node = others[0]
+                    elif replica.node == name:
+                        del replicas[key]
             self._settle(record, now_ms)
 
     # -- plans ------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ class Mishaps:
             (10, self._submit),
             (10, self._finish),
             (5, self._lose_replica),
+            (3, self._finish_replica),
             (3, self._lose_node),
             (3, self._node_returns),
             (3, self._device_dies),
@@ -83,6 +84,15 @@ class Mishaps:
         record = self._draw.pick(running)
         keys = [key for key, replica in record.live.items() if replica.stage is Stage.RUNNING]
         return [seen.SlotGone(record.spec.id, *key) for key in self._draw.some(keys, self._draw.between(1, 2))]
+
+    def _finish_replica(self, ledger: Ledger, _now_ms: int) -> Facts:
+        """One ends well, and the others of its gang go on."""
+        able = [r for r in self._running(ledger) if sum(x.stage is Stage.RUNNING for x in r.live.values()) > 1]
+        if not able:
+            return []
+        record = self._draw.pick(able)
+        keys = [key for key, replica in record.live.items() if replica.stage is Stage.RUNNING]
+        return [seen.SlotDone(record.spec.id, *self._draw.pick(keys))]
 
     def _suspend(self, ledger: Ledger, _now_ms: int) -> Facts:
         able = [r for r in ledger.records.values() if not r.ended]

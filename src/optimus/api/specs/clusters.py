@@ -222,7 +222,8 @@ def _read_placement(value: Any) -> dict[str, Strategy]:
     return {str(key): choice(Strategy)(strategy) for key, strategy in given.items()}
 
 
-Placements = Annotated[dict[str, Strategy], PlainValidator(_read_placement), WithJsonSchema({})]
+_PLACEMENT_SCHEMA = {"type": "object", "additionalProperties": {"type": "string", "enum": [str(s) for s in Strategy]}}
+Placements = Annotated[dict[str, Strategy], PlainValidator(_read_placement), WithJsonSchema(_PLACEMENT_SCHEMA)]
 
 
 class PoolSpec(Spec):

@@ -110,24 +110,28 @@ def _bounded_count(least: int, most: int) -> Callable[[Any], int]:
     return read
 
 
-_NUMBER_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "string"}]}
+def written(quantity: str) -> dict[str, Any]:
+    """The schema of what may be a number or text; `x-quantity` says what of (for those who write schemas)."""
+    return {"anyOf": [{"type": "number"}, {"type": "string"}], "x-quantity": quantity}
+
+
 _COUNT_SCHEMA = {"type": "integer", "minimum": 0}
 
-Gpu = Annotated[int, PlainValidator(_quantity(units.parse_gpu)), WithJsonSchema(_NUMBER_SCHEMA)]
-Cpu = Annotated[int, PlainValidator(_quantity(units.parse_cpu)), WithJsonSchema(_NUMBER_SCHEMA)]
-Memory = Annotated[int, PlainValidator(_quantity(units.parse_memory)), WithJsonSchema(_NUMBER_SCHEMA)]
+Gpu = Annotated[int, PlainValidator(_quantity(units.parse_gpu)), WithJsonSchema(written("gpu"))]
+Cpu = Annotated[int, PlainValidator(_quantity(units.parse_cpu)), WithJsonSchema(written("cpu"))]
+Memory = Annotated[int, PlainValidator(_quantity(units.parse_memory)), WithJsonSchema(written("memory"))]
 """What is asked for: rounded up to MiB."""
 Capacity = Annotated[
     int,
     PlainValidator(_quantity(lambda value: units.parse_memory(value, round_up=False))),
-    WithJsonSchema(_NUMBER_SCHEMA),
+    WithJsonSchema(written("memory")),
 ]
 """What is there: rounded down to MiB."""
-Duration = Annotated[int, PlainValidator(_quantity(units.parse_duration)), WithJsonSchema(_NUMBER_SCHEMA)]
-Offset = Annotated[int, PlainValidator(_quantity(units.parse_offset)), WithJsonSchema(_NUMBER_SCHEMA)]
+Duration = Annotated[int, PlainValidator(_quantity(units.parse_duration)), WithJsonSchema(written("duration"))]
+Offset = Annotated[int, PlainValidator(_quantity(units.parse_offset)), WithJsonSchema(written("offset"))]
 """A duration with a sign: -10m is ten minutes ago."""
-Percent = Annotated[int, PlainValidator(_quantity(units.parse_percent)), WithJsonSchema(_NUMBER_SCHEMA)]
-Share = Annotated[int, PlainValidator(_quantity(units.parse_share)), WithJsonSchema(_NUMBER_SCHEMA)]
+Percent = Annotated[int, PlainValidator(_quantity(units.parse_percent)), WithJsonSchema(written("percent"))]
+Share = Annotated[int, PlainValidator(_quantity(units.parse_share)), WithJsonSchema(written("share"))]
 Count = Annotated[int, PlainValidator(_quantity(units.parse_count)), WithJsonSchema(_COUNT_SCHEMA)]
 Integer = Annotated[int, PlainValidator(_quantity(units.parse_integer)), WithJsonSchema({"type": "integer"})]
 Copies = Annotated[int, PlainValidator(_bounded_count(0, 100_000)), WithJsonSchema(_COUNT_SCHEMA)]
@@ -162,6 +166,10 @@ def choice(kind: type[Chosen]) -> Callable[[Any], Chosen]:
         raise complain(f"must be one of {', '.join(known)}, not {word}", nearest(word, known) if len(known) > 4 else "")
 
     return read
+
+
+def one_of(kind: type[StrEnum]) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "enum": [str(member) for member in kind]})
 
 
 class Moment(Struct, frozen=True):
@@ -200,4 +208,4 @@ def read_moment(value: Any) -> Moment:
         raise complain(error.message.replace("a duration", "a time"), hint) from None
 
 
-When = Annotated[Moment, PlainValidator(read_moment), WithJsonSchema(_NUMBER_SCHEMA)]
+When = Annotated[Moment, PlainValidator(read_moment), WithJsonSchema(written("moment"))]

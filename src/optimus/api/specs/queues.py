@@ -34,6 +34,8 @@ from optimus.api.specs.fields import (
     When,
     choice,
     complain,
+    one_of,
+    written,
 )
 from optimus.model import units
 from optimus.model.pools import DEFAULT_POOL
@@ -54,14 +56,11 @@ def _limit(parse: Callable[[Any], int]) -> PlainValidator:
     return PlainValidator(read)
 
 
-_LIMIT_SCHEMA = WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
-
-
 class QuotaSpec(Spec):
     """A limit below the guarantee is allowed: the guarantee then counts up to the limit."""
 
     guarantee: Count = 0
-    limit: Annotated[int | None, _limit(units.parse_count), _LIMIT_SCHEMA] = None
+    limit: Annotated[int | None, _limit(units.parse_count), WithJsonSchema(written("count or unlimited"))] = None
     weight: Count = 1
 
     def to_quota(self) -> Quota:
@@ -70,17 +69,21 @@ class QuotaSpec(Spec):
 
 class GpuQuotaSpec(QuotaSpec):
     guarantee: Gpu = 0
-    limit: Annotated[int | None, _limit(units.parse_gpu), _LIMIT_SCHEMA] = None
+    limit: Annotated[int | None, _limit(units.parse_gpu), WithJsonSchema(written("gpu or unlimited"))] = None
 
 
 class CpuQuotaSpec(QuotaSpec):
     guarantee: Cpu = 0
-    limit: Annotated[int | None, _limit(units.parse_cpu), _LIMIT_SCHEMA] = None
+    limit: Annotated[int | None, _limit(units.parse_cpu), WithJsonSchema(written("cpu or unlimited"))] = None
 
 
 class MemoryQuotaSpec(QuotaSpec):
     guarantee: Capacity = 0
-    limit: Annotated[int | None, _limit(lambda value: units.parse_memory(value, round_up=False)), _LIMIT_SCHEMA] = None
+    limit: Annotated[
+        int | None,
+        _limit(lambda value: units.parse_memory(value, round_up=False)),
+        WithJsonSchema(written("memory or unlimited")),
+    ] = None
 
 
 class ResourceQuotas(Spec):
@@ -108,14 +111,10 @@ class QueueSpec(ResourceQuotas):
     parent: Name | None = None
     rank: Integer = 0
     pools: tuple[PoolQuotaSpec, ...] = ()
-    state: Annotated[QueueState, PlainValidator(choice(QueueState)), WithJsonSchema({"type": "string"})] = (
-        QueueState.OPEN
-    )
+    state: Annotated[QueueState, PlainValidator(choice(QueueState)), one_of(QueueState)] = QueueState.OPEN
     namespaces: Names = ()
     max_wait: Duration | None = None
-    max_wait_action: Annotated[WaitAction, PlainValidator(choice(WaitAction)), WithJsonSchema({"type": "string"})] = (
-        WaitAction.FIRST
-    )
+    max_wait_action: Annotated[WaitAction, PlainValidator(choice(WaitAction)), one_of(WaitAction)] = WaitAction.FIRST
     max_runtime: Duration | None = None
     max_gpus_per_workload: Gpu | None = None
     allowed_classes: Texts = ()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optimus.decide.placement.neighbours import obeying
 from optimus.decide.placement.shapes import Shape, count_fits, count_fits_on
 from optimus.state.arrays import Bools, Ints
 from optimus.state.snapshot import PoolView
@@ -33,18 +34,30 @@ ScoreFunction = Callable[["Room", Shape, "Ints | slice"], Ints]
 
 
 class Room:
-    def __init__(self, view: PoolView, scalars: Ints, gpus: Ints, activity: Ints, score: ScoreFunction) -> None:
+    def __init__(
+        self,
+        view: PoolView,
+        scalars: Ints,
+        gpus: Ints,
+        activity: Ints,
+        score: ScoreFunction,
+        elsewhere: Callable[[], Sequence[Room]] | None = tuple,
+    ) -> None:
+        """`elsewhere`: the rooms of all pools, for rules about neighbours; None where those are not looked at, because
+        nobody is there yet."""
         self.view = view
         self.scalars = scalars
         self.gpus = gpus
         self.activity = activity
         self._score = score
+        self._elsewhere = elsewhere
         self._log: list[int] = []
         self._rows: dict[int, Row] = {}
 
     def copy(self) -> Room:
         """A room of its own to try things in."""
-        return Room(self.view, self.scalars.copy(), self.gpus.copy(), self.activity.copy(), self._score)
+        ours = self.scalars.copy(), self.gpus.copy(), self.activity.copy()
+        return Room(self.view, *ours, self._score, self._elsewhere)
 
     def touched(self, nodes: Sequence[int] | Ints) -> None:
         """Tell the rows that these nodes have changed."""
@@ -62,6 +75,13 @@ class Room:
 
     def fits(self, shape: Shape) -> Ints:
         """How many replicas of the shape each node can take. Read only; valid until the next change."""
+        fits = self._row(shape).fits
+        if shape.rules and self._elsewhere is not None:
+            return obeying(shape.rules, self, self._elsewhere(), fits)
+        return fits
+
+    def fits_anybody(self, shape: Shape) -> Ints:
+        """The same without rules about neighbours."""
         return self._row(shape).fits
 
     def score_at(self, shape: Shape, nodes: Ints) -> Ints:

@@ -235,11 +235,28 @@ class Seater:
 
     def _find(self, cell: Cell, within: Bools | None, near: Ints | None) -> Seats | None:
         shape = self.shape_of(cell.role_index)
+        if shape.rules and len(cell.ordinals) > 1:
+            return self._find_one_by_one(cell, within, near)
         fits = self.room.fits(shape)
         if within is not None:
             fits = np.where(within, fits, 0)
         choice = self._choose(shape, fits, len(cell.ordinals), near)
         return None if choice is None else self._seats(shape, cell, choice, None)
+
+    def _find_one_by_one(self, cell: Cell, within: Bools | None, near: Ints | None) -> Seats | None:
+        """Each that is placed changes what its rules leave for the next."""
+        together = Seats(cell.role_index, self.shape_of(cell.role_index), [], [], [], [])
+        for ordinal in cell.ordinals:
+            one = self._find(Cell(cell.role_index, (ordinal,)), within, near)
+            if one is None:
+                break
+            self._apply(one, 1)
+            together.ordinals += one.ordinals
+            together.nodes += one.nodes
+            together.devices += one.devices
+            together.milli += one.milli
+        self._apply(together, -1)
+        return together if len(together.ordinals) == len(cell.ordinals) else None
 
     def _choose(self, shape: Shape, fits: Ints, count: int, near: Ints | None) -> Choice | None:
         levels = self.room.view.levels

@@ -1,6 +1,6 @@
 """A shape is one replica's request as arrays over the nodes of one pool.
 
-Workloads with the same request, selector and tolerations share a shape, and with it one row of "how many fit" and
+Workloads with the same request and the same rules about nodes share a shape, and with it one row of "how many fit" and
 one row of scores.
 """
 
@@ -10,17 +10,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from optimus.model.nodes import WHOLE_DEVICE_MILLI, Node
+from optimus.decide.placement.neighbours import Reach, Rule, compiled
+from optimus.model.nodes import WHOLE_DEVICE_MILLI, Node, Taint
 from optimus.model.pools import Strategy
-from optimus.model.workloads import Request, Workload
+from optimus.model.rules import NEAR, Where
+from optimus.model.workloads import Request, Role, Workload
 from optimus.state.arrays import Bools, Ints
-from optimus.state.resources import ResourceIndex
-from optimus.state.snapshot import PoolView
+from optimus.state.snapshot import PoolView, Snapshot
 
 NO_SHARE = 1 << 40
 """The share of a device that cannot be used at all."""
 PLENTY = 1 << 30
 """How many replicas fit where nothing is asked for."""
+CORDONED = Taint("node.kubernetes.io/unschedulable")
+"""What a replica must tolerate by its own rules to be on a cordoned node."""
 
 
 @dataclass(slots=True, eq=False)
@@ -30,7 +33,7 @@ class Shape:
     """(scalar column, amount) for what is asked of CPU, memory and named accelerators."""
     scalars: Ints
     allowed: Bools
-    """Nodes that match selector and tolerations and may take new work."""
+    """Nodes that match selector, affinity and tolerations and may take new work."""
     matching: Bools
     """The same without readiness: nodes that could take it when they are well."""
     gpu_count: int
@@ -44,23 +47,24 @@ class Shape:
     activity_milli: int
     interference_limit_milli: int
     strategy: Strategy
+    rules: list[Rule] = field(default_factory=list)
+    """About neighbours. With any, replicas are placed one by one."""
     key: int = 0
     columns: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     amounts: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
-def shape_key(workload: Workload, request: Request, strategy: Strategy) -> tuple[object, ...]:
-    return (request, workload.node_selector, workload.tolerations, strategy)
+def shape_key(workload: Workload, role: Role, strategy: Strategy) -> tuple[object, ...]:
+    return (role.request, role.where, workload.node_selector, workload.tolerations, strategy)
 
 
-def build_shape(workload: Workload, request: Request, view: PoolView, resources: ResourceIndex) -> Shape:
+def build_shape(workload: Workload, role: Role, view: PoolView, snapshot: Snapshot) -> Shape:
+    request, where, resources = role.request, role.where, snapshot.resources
     scalars = resources.scalars(request)
-    if workload.node_selector:
-        matching = np.array([_accepts(workload, node) for node in view.nodes], dtype=np.bool_)
-    else:
-        matching = np.ones(view.size, dtype=np.bool_)
-        for i in view.tainted:
-            matching[i] = _accepts(workload, view.nodes[i])
+    matching = _by_labels(workload, where, view) & _by_taints(workload, where, view)
+    usable = view.usable
+    if where.tolerations and any(toleration.accepts(CORDONED) for toleration in where.tolerations):
+        usable = np.array([node.ready for node in view.nodes], dtype=np.bool_)
     whole = request.gpu_count > 0 and not request.gpu_memory_mib and request.gpu_milli >= WHOLE_DEVICE_MILLI
     if request.gpu_count and not whole:
         matching &= view.assignable  # nobody hands out parts of a device that is only counted
@@ -86,12 +90,14 @@ def build_shape(workload: Workload, request: Request, view: PoolView, resources:
     else:
         share = np.zeros(view.gpu_model.shape, dtype=np.int64)
         fastest = np.full(view.size, 100, dtype=np.int64)
-    columns = np.flatnonzero(scalars)
+    columns = np.array(
+        [c for c in np.flatnonzero(scalars) if not resources.names[c + 1].startswith(NEAR)], dtype=np.int64
+    )
     return Shape(
         request=request,
         needs=[(int(c), int(scalars[c])) for c in columns],
         scalars=scalars,
-        allowed=matching & view.usable,
+        allowed=matching & usable,
         matching=matching,
         gpu_count=request.gpu_count,
         whole=whole,
@@ -101,18 +107,48 @@ def build_shape(workload: Workload, request: Request, view: PoolView, resources:
         activity_milli=request.activity_milli,
         interference_limit_milli=view.pool.interference_limit_milli if not whole else 0,
         strategy=view.pool.strategy_for(workload.workload_class),
+        rules=_rules(workload, where, scalars, snapshot),
         columns=columns,
         amounts=scalars[columns],
     )
 
 
-def _accepts(workload: Workload, node: Node) -> bool:
-    if any(node.labels.get(key) != value for key, value in workload.node_selector):
-        return False
+def _by_labels(workload: Workload, where: Where, view: PoolView) -> Bools:
+    """[node] whether selector and affinity let it be there."""
+    if not workload.node_selector and not where.about_nodes:
+        return np.ones(view.size, dtype=np.bool_)
+    selector = workload.node_selector
+    return np.array(
+        [all(n.labels.get(key) == value for key, value in selector) and where.accepts(n) for n in view.nodes],
+        dtype=np.bool_,
+    )
+
+
+def _by_taints(workload: Workload, where: Where, view: PoolView) -> Bools:
+    """[node] whether its taints let it be there."""
+    found = np.ones(view.size, dtype=np.bool_)
+    for i in view.tainted:
+        found[i] = _tolerates(workload, where, view.nodes[i])
+    return found
+
+
+def _tolerates(workload: Workload, where: Where, node: Node) -> bool:
+    tolerations = (*workload.tolerations, *where.tolerations)
     return all(
-        taint.effect == "PreferNoSchedule" or any(t.accepts(taint) for t in workload.tolerations)
+        taint.effect == "PreferNoSchedule" or any(toleration.accepts(taint) for toleration in tolerations)
         for taint in node.taints
     )
+
+
+def _rules(workload: Workload, where: Where, scalars: Ints, snapshot: Snapshot) -> list[Rule]:
+    if not where.neighbours:
+        return []
+    affinity = Where(any_of=where.any_of)  # a bound volume says where it can be, not what it spreads over
+    reach = Reach(
+        [_by_labels(workload, affinity, view) for view in snapshot.pools],
+        [_by_taints(workload, where, view) for view in snapshot.pools],
+    )
+    return compiled(where, snapshot.resources.columns, scalars, snapshot, reach)
 
 
 def count_fits(shape: Shape, scalars: Ints, gpus: Ints, activity: Ints, at: Ints | slice) -> Ints:

@@ -39,6 +39,7 @@ from optimus.model.observations import (
     RunRemembered,
     SavesInTime,
     SlotBinding,
+    SlotDone,
     SlotRunning,
     WorkloadSeen,
 )
@@ -136,6 +137,9 @@ class Body:
         """After the hands have said what became of the replicas: the brain learns who still has which place, and what
         each had received before. Of those who ended meanwhile that is not known well enough to learn from."""
         for life in self.lives.values():
+            for done in (place for place in life.places if place.slot in life.done):
+                self._facts.append(SlotRunning(life.workload, *done.slot, done.node, done.devices))
+                self._facts.append(SlotDone(life.workload, *done.slot))
             for replica in self.replicas.get(life.workload, {}).values():
                 place = life.place(replica.slot)
                 if life.over or place is None or not replica.live:

@@ -245,7 +245,7 @@ def node_views(body: Body) -> list[NodeView]:
     who: dict[tuple[str, int], list[str]] = {}
     for life in body.lives.values():
         for place in life.places:
-            for device in place.devices:
+            for device in place.devices if place.slot not in life.done else ():
                 key = (place.node, device)
                 used[key] = used.get(key, 0) + place.gpu_milli
                 who.setdefault(key, []).append(life.workload)

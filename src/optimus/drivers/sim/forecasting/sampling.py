@@ -43,6 +43,9 @@ HOPELESS = frozenset(
         Code.NO_MATCHING_NODE,
         Code.NO_SUCH_LEVEL,
         Code.NEVER_FITS,
+        Code.UNSUPPORTED,
+        Code.MALFORMED,
+        Code.NOT_READY,
         Code.QUEUE_STOPPED,
         Code.SUSPENDED,
     }

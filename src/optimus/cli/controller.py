@@ -1,0 +1,66 @@
+"""`optimus controller`: the scheduler of a Kubernetes cluster, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from optimus.cli.showing import say
+from optimus.cli.target import refuse
+
+if TYPE_CHECKING:
+    from optimus.drivers.kube.controller import Controller
+
+Kubeconfig = Annotated[str, typer.Option("--kubeconfig", metavar="FILE", help="Else KUBECONFIG, or that of the pod.")]
+Context = Annotated[str, typer.Option("--context", metavar="NAME", help="Of the kubeconfig; else its current one.")]
+Name = Annotated[str, typer.Option("--scheduler-name", metavar="NAME", help="Pods that name it are scheduled.")]
+Under = Annotated[str, typer.Option("--policy", metavar="NAME|FILE.py:NAME", help="Decide under this policy.")]
+LeaseNamespace = Annotated[str, typer.Option("--lease-namespace", metavar="NAME", help="Where the lease is.")]
+LeaseSeconds = Annotated[
+    int, typer.Option("--lease-seconds", min=3, max=600, metavar="N", help="Another one follows a dead leader so late.")
+]
+Budgets = Annotated[
+    bool, typer.Option("--respect-budgets", help="A PodDisruptionBudget may keep our own pods where they are.")
+]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Tell what it does.")]
+
+
+def controller(
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    scheduler_name: Name = "optimus",
+    policy: Under = "default",
+    lease_namespace: LeaseNamespace = "kube-system",
+    lease_seconds: LeaseSeconds = 15,
+    respect_budgets: Budgets = False,
+    verbose: Verbose = False,
+) -> None:
+    """Schedule the pods of a Kubernetes cluster that ask for it, until Ctrl-C. Several may run; one of them leads."""
+    from optimus.drivers.kube.controller import Controller, Settings
+    from optimus.kube import KubeError, Times, load
+
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(message)s")
+    times = Times(lease_s=lease_seconds, renew_s=lease_seconds * 2 / 3, retry_s=min(2.0, lease_seconds / 6))
+    settings = Settings(
+        scheduler_name=scheduler_name,
+        policy=policy,
+        lease_namespace=lease_namespace,
+        times=times,
+        respect_budgets=respect_budgets,
+    )
+    try:
+        asyncio.run(_until_told(Controller(load(kubeconfig, context), settings)))
+    except KubeError as error:
+        refuse(str(error))
+
+
+async def _until_told(made: Controller) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    say(f"scheduling pods that name {made.settings.scheduler_name}", "bold")
+    await made.run(stop)

@@ -1,0 +1,142 @@
+"""The controller: one process that watches a cluster, stands for election, and leads when it is elected.
+
+Why: everything of this package is put together here, and nowhere else.
+Owns: the order in which things start and end.
+Must not: know what anything means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
+
+from optimus.drivers.kube.acting import Acting
+from optimus.drivers.kube.grouping import Kinds, shipped_kinds
+from optimus.drivers.kube.leading import Leading
+from optimus.drivers.kube.mirror import SCHEDULER_NAME, Mirror
+from optimus.drivers.kube.objects import Pod
+from optimus.drivers.kube.queues import watch_queues
+from optimus.drivers.kube.reporting import Reporting
+from optimus.drivers.kube.watching import Watching
+from optimus.engine.engine import Engine
+from optimus.kube import Client, Cluster, Election, Times, Writer
+from optimus.kube.errors import NotFound
+from optimus.kube.events import Recorder
+from optimus.kube.resources import PODS
+
+LOG = logging.getLogger(__name__)
+CONTROLLER = "optimus.dev/scheduler"
+LEASE = "optimus-scheduler"
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    scheduler_name: str = SCHEDULER_NAME
+    policy: str = "default"
+    lease_namespace: str = "kube-system"
+    elect: bool = True
+    times: Times = Times()
+    respect_budgets: bool = False
+    in_flight: int = 48
+
+
+class Controller:
+    def __init__(self, cluster: Cluster, settings: Settings, kinds: Kinds | None = None) -> None:
+        self.settings = settings
+        self.mirror = Mirror(kinds or shipped_kinds(), scheduler_name=settings.scheduler_name)
+        self.leading: Leading | None = None
+        self.synced = asyncio.Event()
+        self._cluster = cluster
+        self._kinds = kinds or shipped_kinds()
+        self._lead = asyncio.Event()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        async with Client(self._cluster) as client:
+            watching = Watching(client, self.mirror, self._kinds, self._wake)
+            try:
+                await watching.start()
+                await watch_queues(watching, self.mirror)
+                self.synced.set()
+                LOG.info("synced: %d nodes, %d pods", len(self.mirror.nodes), len(self.mirror.pods))
+                await self._stand(client, watching, stop)
+            finally:
+                await watching.close()
+
+    def _wake(self) -> None:
+        if self.leading is not None:
+            self.leading.wake()
+
+    async def _stand(self, client: Client, watching: Watching, stop: asyncio.Event) -> None:
+        """For election, again and again, until it is told to stop."""
+        if not self.settings.elect:
+            await self._while(stop, self._lead_on(client, watching, lambda: True, lambda: None))
+            return
+        loop = asyncio.get_running_loop()
+
+        def told(term: int | None) -> None:
+            loop.call_soon_threadsafe(self._lead.set if term is not None else self._lead.clear)
+
+        election = Election(
+            self._cluster, LEASE, namespace=self.settings.lease_namespace, times=self.settings.times, told=told
+        )
+        election.start()
+        try:
+            while not stop.is_set():
+                election.alive()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._lead.wait(), 1.0)
+                    LOG.info("leading, term %s", election.term)
+                    await self._while(stop, self._lead_on(client, watching, election.still_leader, election.alive))
+                    LOG.info("not leading any more")
+        finally:
+            await asyncio.to_thread(election.stop)
+
+    async def _lead_on(
+        self,
+        client: Client,
+        watching: Watching,
+        still_leader: Callable[[], bool],
+        alive: Callable[[], object],
+    ) -> None:
+        async def fetch(pod: Pod) -> Pod | None:
+            try:
+                return await client.get(PODS, pod.metadata.name, Pod, namespace=pod.metadata.namespace)
+            except NotFound:
+                return None
+
+        writer = Writer(client, guard=still_leader, in_flight=self.settings.in_flight)
+        recorder = Recorder(writer, controller=CONTROLLER, instance=self._cluster.namespace or "local")
+        acting = Acting(
+            self.mirror,
+            writer,
+            fetch,
+            watching.discovery.known,
+            self._wake,
+            time.monotonic,
+            respect_budgets=self.settings.respect_budgets,
+        )
+        reporting = Reporting(self.mirror, writer, recorder, time.monotonic)
+        self.leading = Leading(self.mirror, Engine(policy=self.settings.policy), acting, reporting)
+        beside = [asyncio.create_task(recorder.run()), asyncio.create_task(reporting.run())]
+        try:
+            await self.leading.run(still_leader, alive, watching.read_owners)
+        finally:
+            self.leading = None
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+
+    async def _while(self, stop: asyncio.Event, work: Awaitable[None]) -> None:
+        """Until it is over, or told to stop."""
+        both = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        for one in both:
+            one.cancel()
+        results = await asyncio.gather(*both, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result

@@ -1,0 +1,134 @@
+"""What people say about their work with labels and annotations: queue, class, priority and the rest.
+
+The workload's own object speaks first, then its template, then its pods; on each, annotations before labels (a label
+cannot hold a comma). What cannot be read is told and left out.
+
+Why: everything the table guesses can be said otherwise, without another kind of object.
+Owns: the words `optimus.dev/…` and how their values are read.
+Must not: read queues of others (Kueue, Volcano): they name other things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from msgspec import Struct
+
+from optimus.api.specs.fields import nearest
+from optimus.drivers.kube.objects import Meta
+from optimus.model import units
+from optimus.model.workloads import Preemptible, Topology, WorkloadClass
+
+PREFIX = "optimus.dev/"
+QUEUE = PREFIX + "queue"
+GROUP = PREFIX + "group"
+ROLE = PREFIX + "role"
+SLOT = PREFIX + "slot"
+"""Written by us when a pod is bound, so that a restart knows which replica it is."""
+SUSPENDED = PREFIX + "suspended"
+"""Written by us on work that we have suspended, so that it is not taken for the user's wish."""
+HOLD = PREFIX + "hold"
+"""Written by people on suspended work that is to stay suspended."""
+KUEUE = "kueue.x-k8s.io/queue-name"
+
+
+class Overrides(Struct, frozen=True, kw_only=True):
+    queue: str = ""
+    min_members: int | None = None
+    workload_class: WorkloadClass | None = None
+    priority: int | None = None
+    preemptible: Preemptible | None = None
+    pools: tuple[str, ...] = ()
+    topology: Topology = Topology()
+    checkpoint_grace_ms: int | None = None
+    expected_duration_ms: int | None = None
+    problems: tuple[str, ...] = ()
+
+
+_PREEMPTIBLE = {"true": Preemptible.YES, "false": Preemptible.NO, **{str(word): word for word in Preemptible}}
+
+
+class _Wrong(Exception):  # noqa: N818 - nobody outside sees it
+    pass
+
+
+def word_on(meta: Meta, key: str) -> str | None:
+    found = (meta.annotations or {}).get(key)
+    return found if found is not None else (meta.labels or {}).get(key)
+
+
+def read_overrides(places: Iterable[Meta]) -> Overrides:
+    """`places`: those who speak first come first."""
+    metas = list(places)
+    problems: list[str] = []
+
+    def asked(word: str, reader: Callable[[str], _Read]) -> _Read | None:
+        key = PREFIX + word
+        text = next((found for meta in metas if (found := word_on(meta, key)) is not None), None)
+        if text is None:
+            return None
+        try:
+            return reader(text)
+        except _Wrong as error:
+            problems.append(f"{key}: {error}")
+            return None
+
+    return Overrides(
+        queue=asked("queue", str) or "",
+        min_members=asked("min-members", _whole),
+        workload_class=asked("class", _choice({str(one): one for one in WorkloadClass})),
+        priority=asked("priority", _number),
+        preemptible=asked("preemptible", _choice(_PREEMPTIBLE)),
+        pools=asked("pools", _list) or (),
+        topology=Topology(required=asked("topology", str) or "", preferred=asked("preferred-topology", str) or ""),
+        checkpoint_grace_ms=asked("checkpoint-grace", _duration),
+        expected_duration_ms=asked("expected-duration", _duration),
+        problems=tuple(problems),
+    )
+
+
+_Read = TypeVar("_Read")
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise _Wrong(f"must be a whole number, not {text}") from None
+
+
+def _whole(text: str) -> int:
+    if (number := _number(text)) < 1:
+        raise _Wrong(f"must be at least 1, not {text}")
+    return number
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+
+
+def _duration(text: str) -> int:
+    try:
+        return units.parse_duration(text)
+    except units.UnitError as error:
+        raise _Wrong(f"{error.message} ({error.hint})" if error.hint else error.message) from None
+
+
+def _choice(known: dict[str, _Read]) -> Callable[[str], _Read]:
+    def read(text: str) -> _Read:
+        if text in known:
+            return known[text]
+        raise _Wrong(f"{text} is none of {', '.join(known)} ({nearest(text, list(known))})".replace(" ()", ""))
+
+    return read
+
+
+def kept_slot(meta: Meta) -> tuple[str, int] | None:
+    """(role, ordinal) that a pod was bound as."""
+    role, dash, ordinal = (word_on(meta, SLOT) or "").rpartition("-")
+    return (role, int(ordinal)) if dash and role and ordinal.isdecimal() else None
+
+
+def slot_text(role: str, ordinal: int) -> str:
+    return f"{role}-{ordinal}"

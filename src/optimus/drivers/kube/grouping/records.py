@@ -1,0 +1,115 @@
+"""A gang of pods as the body sees it, and the place of each pod in it.
+
+Why: the loop of the body turns these, and nothing else of Kubernetes owners, into workloads of the brain.
+Owns: the records that leave this package.
+Must not: hold anything that changes.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from optimus.drivers.kube.grouping.kinds import StopHow
+from optimus.drivers.kube.objects import PodSpec
+from optimus.model.workloads import Preemptible, Topology, WorkloadClass
+
+ALONE = "pod"
+"""The only role of a pod that is by itself, and of pods of a gang that nobody divides into roles."""
+
+
+class ObjectRef(Struct, frozen=True, kw_only=True):
+    """An object that has to be read, or patched."""
+
+    api_version: str
+    """Empty where only a label names it: any version of the kind will do."""
+    kind: str
+    """`kubeflow.org/PyTorchJob`."""
+    namespace: str
+    name: str
+    uid: str = ""
+    """Empty where only its name is known."""
+
+
+class Slot(Struct, frozen=True):
+    """Which replica a pod is. Kept while the pod lives."""
+
+    role: str
+    ordinal: int
+
+
+class RoleInGroup(Struct, frozen=True, kw_only=True):
+    name: str
+    min: int
+    """Without so many the gang does not start."""
+    count: int
+    """Pods that its controller creates now."""
+    max: int
+    """As far as it may be scaled; `count` where nothing says more."""
+    per_copy: int = 0
+    """Ordinals count through copies of so many pods (the jobs of a job set); 0: there are no copies."""
+    total: int = 0
+    """How many pods have to end well in all; 0 if they do not end."""
+    pods: int = 0
+    """Those that are there and hold a slot."""
+    ended: int = 0
+    """Those that have ended well. They hold no slot any more."""
+    template: PodSpec | None = None
+    """A pod of this role: the one with the lowest ordinal, else what the owner's template says."""
+
+    @property
+    def needed(self) -> int:
+        """Of the minimum: what can still be there, as some have ended well."""
+        return min(self.min, max(self.total - self.ended, 0)) if self.total else self.min
+
+
+class Stop(Struct, frozen=True, kw_only=True):
+    how: StopHow
+    field: tuple[str, ...] = ()
+    """For `suspend`: the path to the field."""
+    why: str = ""
+    """For `never`: the reason."""
+
+
+class Group(Struct, frozen=True, kw_only=True):
+    """One gang."""
+
+    id: str
+    """`namespace/kind/name`: a Job and a PyTorchJob may have the same name."""
+    kind: str
+    """`kubeflow.org/PyTorchJob`, `Pod`, or the kind of the PodGroup that names it."""
+    object: ObjectRef | None
+    """What is patched to start or to stop it, and gets its events; None for pods without an owner."""
+    roles: tuple[RoleInGroup, ...]
+    queue: str = ""
+    """Empty: the namespace decides."""
+    workload_class: WorkloadClass = WorkloadClass.UNATTENDED
+    priority: int | None = None
+    priority_class: str = ""
+    preemptible: Preemptible = Preemptible.DEFAULT
+    not_preemptible_why: str = ""
+    fragile_why: str = ""
+    """Losing a single pod fails it: it may be stopped as a whole, never made smaller."""
+    pools: tuple[str, ...] = ()
+    topology: Topology = Topology()
+    checkpoint_grace_ms: int | None = None
+    expected_duration_ms: int | None = None
+    stop: Stop
+    suspended: bool = False
+    """By its owner, or waiting to be admitted: `admit` tells which."""
+    admit: bool = False
+    """It is suspended and waits in our queue: admitting it means un-suspending it."""
+    suspend_field: tuple[str, ...] = ()
+    directives_field: tuple[str, ...] = ()
+    over: bool = False
+    """Its owner says that it has ended."""
+    incomplete: str = ""
+    """Why it cannot be scheduled yet, such as an object that is not there."""
+    problems: tuple[str, ...] = ()
+    """What was written on it and cannot be read; it is scheduled without."""
+    created: str = ""
+    scheduler_name: str = ""
+    """What its pods, or else its template, name."""
+
+    @property
+    def min_members(self) -> int:
+        return sum(role.min for role in self.roles)

@@ -1,0 +1,140 @@
+"""Nodes as the brain sees them: what they have, what others take of it, and whether they take work.
+
+Why: a node of Kubernetes says what it has in a map of quantities and hides the model of its GPUs in labels.
+Owns: allocatable resources as capacity and counters; GPU models from the labels that discovery puts there; use by pods
+that are not ours.
+Must not: know our own pods, but for counters that the brain cannot know of (`taken_beside`).
+
+GPUs are only counted: the device plugin on the node picks them. A node that is not ready takes no new work, whatever a
+pod tolerates; so does one of which nobody has said that it is ready.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from optimus.drivers.kube.objects import Node as KubeNode
+from optimus.drivers.kube.quantities import QuantityError, mib_down, whole
+from optimus.drivers.kube.requests import GPU_NAMES, read_amounts, sort_out
+from optimus.model.nodes import WHOLE_DEVICE_MILLI, Device, ForeignUsage, Node, Taint
+from optimus.model.rules import COUNTER, NEAR, PODS
+from optimus.model.workloads import Request
+
+_PRODUCT = {
+    "nvidia.com/gpu": ("nvidia.com/gpu.product",),
+    "amd.com/gpu": ("amd.com/gpu.product-name", "beta.amd.com/gpu.product-name"),
+}
+_MEMORY = {
+    "nvidia.com/gpu": ("nvidia.com/gpu.memory",),
+    "amd.com/gpu": ("amd.com/gpu.vram", "beta.amd.com/gpu.vram"),
+}
+_VENDOR_WORDS = frozenset({"nvidia", "tesla", "amd", "instinct", "radeon", "geforce", "quadro", "pro", "graphics"})
+_SERIES = frozenset({"rtx", "gtx", "titan"})
+"""First words that name a model only together with the next one."""
+_MIG_SLICE = re.compile(r"-mig-(\d+g\.\d+gb\S*)")
+_MOST_DEVICES = 1024
+
+
+def read_node(
+    node: KubeNode,
+    others: Iterable[Request] = (),
+    *,
+    beside: Mapping[str, int] | None = None,
+    attach_limits: Mapping[str, int] | None = None,
+    gpu_names: tuple[str, ...] = GPU_NAMES,
+) -> Node:
+    """`others`: what pods that are not ours take there, counters included. `beside`: counters that our own pods take
+    and the brain does not know of (`taken_beside`)."""
+    labels = node.metadata.labels or {}
+    try:
+        found = sort_out(read_amounts(node.status.allocatable), gpu_names)
+        pods = whole((node.status.allocatable or {}).get("pods", 0))
+    except QuantityError:  # a node that cannot be read has nothing
+        found, pods = sort_out({}, gpu_names), 0
+    have = {**found.accelerators, **(attach_limits or {}), PODS: pods}
+    models = [name for name, count in found.gpus.items() for _ in range(count)][:_MOST_DEVICES]
+    return Node(
+        name=node.metadata.name,
+        labels=labels,
+        taints=tuple(Taint(one.key, one.value or "", one.effect) for one in node.spec.taints or ()),
+        cpu_milli=max(found.cpu_milli, 0),
+        memory_mib=max(mib_down(found.memory_bytes), 0),
+        accelerators={name: max(amount, 0) for name, amount in have.items()},
+        devices=tuple(
+            Device(index=i, model=model_of(resource, labels), memory_mib=memory_of(resource, labels))
+            for i, resource in enumerate(models)
+        ),
+        assignable=False,
+        ready=_is_ready(node),
+        cordoned=bool(node.spec.unschedulable),
+        foreign=foreign_usage(others, beside or {}, models, gpu_names),
+    )
+
+
+def foreign_usage(
+    others: Iterable[Request], beside: Mapping[str, int], devices: list[str], gpu_names: tuple[str, ...]
+) -> ForeignUsage:
+    """`devices`: the resource of each device of the node. Which of them others have is not known; ours fill up from the
+    first, so theirs are taken from the last. The counter of the resource tells how many are left in any case."""
+    cpu = memory = 0
+    taken: Counter[str] = Counter()
+    for one in others:
+        cpu += one.cpu_milli
+        memory += one.memory_mib
+        taken.update(dict(one.accelerators))
+    left = {name: taken[COUNTER + name] for name in gpu_names}
+    milli = {}
+    for index in reversed(range(len(devices))):
+        if left.get(devices[index], 0) > 0:
+            left[devices[index]] -= 1
+            milli[index] = WHOLE_DEVICE_MILLI
+    for name, amount in beside.items():
+        taken[name] = max(taken[name] + amount, 0)
+    return ForeignUsage(
+        cpu_milli=cpu, memory_mib=memory, accelerators={n: a for n, a in taken.items() if a}, gpu_milli=milli
+    )
+
+
+def taken_beside(pods: Iterable[tuple[Request, Iterable[str]]]) -> dict[str, int]:
+    """For our own pods on a node, each with the request the brain knows and the counters it takes now: what the brain
+    does not count. Selectors appear after pods have started; labels change."""
+    beside: Counter[str] = Counter()
+    for known, takes in pods:
+        counted = {name for name, _ in known.accelerators if name.startswith(NEAR)}
+        now = set(takes)
+        beside.update(now - counted)
+        beside.subtract(counted - now)
+    return {name: amount for name, amount in beside.items() if amount}
+
+
+def model_of(resource: str, labels: Mapping[str, str]) -> str:
+    """`NVIDIA-A100-SXM4-80GB` is an a100, `NVIDIA-GeForce-RTX-4090` an rtx-4090, `…-MIG-1g.5gb` an a100-mig-1g.5gb;
+    without a label, the name of the vendor."""
+    product = next((labels[key] for key in _PRODUCT.get(resource, ()) if labels.get(key)), "").lower()
+    slices = _MIG_SLICE.search(product)
+    words = [word for word in re.split(r"[-_\s]+", product) if word and word not in _VENDOR_WORDS]
+    if not words:
+        return resource.partition("/")[0].removesuffix(".com")
+    name = "-".join(words[:2]) if words[0] in _SERIES else words[0]
+    if slices:
+        name += f"-mig-{slices[1]}"
+    return f"{name}-shared" if words[-1] == "shared" else name
+
+
+def memory_of(resource: str, labels: Mapping[str, str]) -> int:
+    """MiB of one device; 0 if no label says it. NVIDIA writes MiB, AMD a quantity."""
+    for key in _MEMORY.get(resource, ()):
+        written = labels.get(key, "")
+        if written.isdigit():
+            return int(written)
+        try:
+            return mib_down(whole(written))
+        except QuantityError:
+            continue
+    return 0
+
+
+def _is_ready(node: KubeNode) -> bool:
+    return any(one.type == "Ready" and one.status == "True" for one in node.status.conditions or ())

@@ -1,0 +1,208 @@
+"""Volumes and claimed devices: where they let a pod be, and what must happen before it can be anywhere.
+
+Why: a volume that is bound may be reachable from some nodes only; one that is not bound may still be bound to any.
+Owns: what a claim says about nodes, in the sense of kube-scheduler: affinity of the volume, zone labels, volumes for
+one pod only, how many volumes a driver attaches to a node.
+Must not: bind or provision anything. A claim that waits for its first consumer would have to be bound by whoever places
+the pod; that is not done here, so such a pod gets a reason instead of a place.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from optimus.drivers.kube.objects import (
+    PersistentVolume,
+    Pod,
+    PodClaim,
+    ResourceClaim,
+    StorageClass,
+    StorageNode,
+    Volume,
+    VolumeClaim,
+)
+from optimus.drivers.kube.rules import NodeTerms, node_terms
+from optimus.model.reasons import Code, Reason, reason
+from optimus.model.rules import ATTACH, NodeRequirement, Operator
+
+ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+_OLD_NAMES = {
+    "failure-domain.beta.kubernetes.io/zone": ZONE,
+    "failure-domain.beta.kubernetes.io/region": REGION,
+}
+_ZONE_LABELS = (*_OLD_NAMES, ZONE, REGION)
+_SEVERAL = "__"
+_BOUND = "pv.kubernetes.io/bind-completed"
+_OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
+MOST_CONSUMERS = 256
+"""Of one claim of devices."""
+
+
+class Around(Struct, frozen=True, kw_only=True):
+    """What pods refer to, by `namespace/name` or name."""
+
+    claims: dict[str, VolumeClaim] = {}
+    volumes: dict[str, PersistentVolume] = {}
+    classes: dict[str, StorageClass] = {}
+    devices: dict[str, ResourceClaim] = {}
+
+
+class Attached(Struct, frozen=True, kw_only=True):
+    """What follows from the volumes and claims of one pod."""
+
+    all_of: tuple[NodeTerms, ...] = ()
+    sole_claims: tuple[str, ...] = ()
+    attached: tuple[tuple[str, int], ...] = ()
+    """Counters of drivers."""
+    obstacles: tuple[Reason, ...] = ()
+
+
+def attached_to(pod: Pod, around: Around) -> Attached:
+    """Raises MalformedError."""
+    pins: list[NodeTerms] = []
+    sole: list[str] = []
+    volumes: set[tuple[str, str]] = set()
+    obstacles: list[Reason] = []
+    for volume in pod.spec.volumes or ():
+        obstacles += _old_disk(volume)
+        name = _claim_name(pod, volume)
+        if name is None:
+            continue
+        claim = around.claims.get(f"{pod.metadata.namespace}/{name}")
+        hindered = _hindered(pod, volume, name, claim, around)
+        obstacles += hindered
+        if claim is None:
+            continue
+        if "ReadWriteOncePod" in (claim.spec.access_modes or ()):
+            sole.append(name)
+        bound = around.volumes.get(claim.spec.volume_name or "")
+        if bound is not None and bound.spec.csi is not None:
+            volumes.add((bound.spec.csi.driver, bound.spec.csi.volume_handle))
+        if bound is not None and not hindered:
+            pins += _pins(bound)
+    for wanted in pod.spec.resource_claims or ():
+        pinned, hindered = _devices(pod, wanted, around)
+        pins += pinned
+        obstacles += hindered
+    drivers = [driver for driver, _ in volumes]
+    counters = tuple((ATTACH + driver, drivers.count(driver)) for driver in sorted(set(drivers)))
+    return Attached(
+        all_of=tuple(dict.fromkeys(pins)),
+        sole_claims=tuple(dict.fromkeys(sole)),
+        attached=counters,
+        obstacles=tuple(obstacles),
+    )
+
+
+def attach_limits(node: StorageNode | None) -> dict[str, int]:
+    """How many volumes drivers attach to a node, as counters."""
+    drivers = (node.spec.drivers if node else None) or ()
+    return {ATTACH + d.name: d.allocatable.count for d in drivers if d.allocatable and d.allocatable.count is not None}
+
+
+# -- volumes ----------------------------------------------------------------------------------------------------------
+
+
+def _claim_name(pod: Pod, volume: Volume) -> str | None:
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else None
+
+
+def _hindered(pod: Pod, volume: Volume, name: str, claim: VolumeClaim | None, around: Around) -> list[Reason]:
+    """Why a claim cannot be used yet."""
+    if claim is None:
+        made = "has not been made yet" if volume.ephemeral is not None else "does not exist"
+        return [_not_ready(f"volume claim {name} {made}")]
+    if claim.metadata.deletion_timestamp is not None:
+        return [_not_ready(f"volume claim {name} is being deleted")]
+    if claim.status.phase == "Lost":
+        return [_not_ready(f"volume claim {name} has lost its volume {claim.spec.volume_name}")]
+    owners = claim.metadata.owner_references or ()
+    if volume.ephemeral is not None and not any(one.uid == pod.metadata.uid for one in owners):
+        return [_not_ready(f"volume claim {name} belongs to somebody else")]
+    if claim.spec.volume_name and _BOUND in (claim.metadata.annotations or {}):
+        if claim.spec.volume_name not in around.volumes:
+            return [_not_ready(f"volume {claim.spec.volume_name} of claim {name} does not exist")]
+        return []
+    if not claim.spec.volume_name and _waits_for_consumer(claim, around):
+        told = f"volume claim {name}, which is bound only when its first pod is placed (WaitForFirstConsumer)"
+        instead = "use a claim that is bound, or a storage class with volumeBindingMode: Immediate"
+        return [reason(Code.UNSUPPORTED, feature=told, instead=instead)]
+    return [_not_ready(f"volume claim {name} is not bound to a volume")]
+
+
+def _waits_for_consumer(claim: VolumeClaim, around: Around) -> bool:
+    name = (claim.metadata.annotations or {}).get(_OLD_CLASS) or claim.spec.storage_class_name or ""
+    found = around.classes.get(name)
+    return found is not None and found.volume_binding_mode == "WaitForFirstConsumer"
+
+
+def _pins(volume: PersistentVolume) -> list[NodeTerms]:
+    affinity = volume.spec.node_affinity
+    found = [node_terms(affinity.required, fields=False)] if affinity and affinity.required else []
+    labels = volume.metadata.labels or {}
+    for key in _ZONE_LABELS:
+        zones = tuple(sorted({zone.strip() for zone in labels.get(key, "").split(_SEVERAL)}))
+        if all(zones):  # one that is not there, or cannot be read, says nothing
+            found.append(_in_zone(key, zones))
+    return found
+
+
+def _in_zone(key: str, zones: tuple[str, ...]) -> NodeTerms:
+    """A node without any label of zone or region is everywhere."""
+    anywhere = tuple(NodeRequirement(label, Operator.DOES_NOT_EXIST) for label in _ZONE_LABELS)
+    terms = [anywhere, (NodeRequirement(key, Operator.IN, zones),)]
+    if key in _OLD_NAMES:
+        without_old = NodeRequirement(key, Operator.DOES_NOT_EXIST)
+        terms.append((without_old, NodeRequirement(_OLD_NAMES[key], Operator.IN, zones)))
+    return tuple(terms)
+
+
+def _old_disk(volume: Volume) -> list[Reason]:
+    kinds = {
+        "awsElasticBlockStore": volume.aws_elastic_block_store,
+        "gcePersistentDisk": volume.gce_persistent_disk,
+        "iscsi": volume.iscsi,
+        "rbd": volume.rbd,
+    }
+    instead = "claim it as a PersistentVolume"
+    return [
+        reason(Code.UNSUPPORTED, feature=f"volume {volume.name} of kind {kind} in the pod itself", instead=instead)
+        for kind, there in kinds.items()
+        if there is not None
+    ]
+
+
+# -- devices ----------------------------------------------------------------------------------------------------------
+
+
+def _devices(pod: Pod, wanted: PodClaim, around: Around) -> tuple[list[NodeTerms], list[Reason]]:
+    """A claim that is allocated pins the pod to where its devices are; one that is not would have to be allocated by
+    whoever places the pod."""
+    name = wanted.resource_claim_name
+    if name is None:
+        made = [one for one in pod.status.resource_claim_statuses or () if one.name == wanted.name]
+        if not made:
+            return [], [_not_ready(f"resource claim {wanted.name} has not been made from its template yet")]
+        name = made[0].resource_claim_name
+        if name is None:  # the template asks for nothing
+            return [], []
+    claim = around.devices.get(f"{pod.metadata.namespace}/{name}")
+    if claim is None:
+        return [], [_not_ready(f"resource claim {name} does not exist")]
+    if claim.metadata.deletion_timestamp is not None:
+        return [], [_not_ready(f"resource claim {name} is being deleted")]
+    allocation = claim.status.allocation
+    if allocation is None:
+        told = f"resource claim {name}, whose devices are not allocated"
+        instead = "ask for devices as a resource of a container (nvidia.com/gpu: 1), or use a claim that is allocated"
+        return [], [reason(Code.UNSUPPORTED, feature=told, instead=instead)]
+    consumers = [one.uid for one in claim.status.reserved_for or ()]
+    if len(consumers) >= MOST_CONSUMERS and pod.metadata.uid not in consumers:
+        return [], [_not_ready(f"resource claim {name} is in use by {MOST_CONSUMERS} pods")]
+    return [node_terms(allocation.node_selector)] if allocation.node_selector else [], []
+
+
+def _not_ready(missing: str) -> Reason:
+    return reason(Code.NOT_READY, missing=missing)

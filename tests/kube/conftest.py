@@ -1,0 +1,34 @@
+"""One real control plane for all stories of a test process; each story has a namespace of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hack.controlplane import ControlPlane, missing_toolchain
+
+USERS = {"alice": "team-vision", "bob": "team-speech", "nobody": "guests"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.kube)
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    if why := missing_toolchain():
+        pytest.skip(why)
+    with ControlPlane(tmp_path_factory.mktemp("plane"), controllers=True, kwok=True, users=USERS) as started:
+        yield started
+
+
+@pytest.fixture
+def namespace_name(request: pytest.FixtureRequest) -> str:
+    """Of this story alone, as Kubernetes writes names."""
+    return re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[:60].strip("-")

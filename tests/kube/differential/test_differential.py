@@ -1,0 +1,104 @@
+"""A sample of random worlds: kube-scheduler and the brain find the same nodes feasible, pod by pod; and whoever reads a
+rule wrongly is found out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from hack.controlplane import ControlPlane, missing_toolchain
+from optimus.drivers.kube.objects import Pod
+from optimus.drivers.kube.pods import PodNeeds, read_pod
+from optimus.drivers.kube.volumes import Around
+from tests.kube.differential import comparing, judging
+from tests.kube.differential.cluster import FLAGS, Cluster
+from tests.kube.differential.comparing import Outcome, play
+from tests.kube.differential.worlds import random_world
+
+pytestmark = pytest.mark.slow
+SAMPLE = range(25)
+EVERYTHING = {
+    "GPUs",
+    "extended resources",
+    "host ports",
+    "init containers",
+    "node affinity",
+    "node selector",
+    "overhead",
+    "pod affinity",
+    "pod anti-affinity",
+    "pod-level resources",
+    "resource claims",
+    "scheduling gate",
+    "sidecars",
+    "tolerations",
+    "topology spread",
+    "volumes",
+}
+
+
+@pytest.fixture(scope="module")
+def plain_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Of its own: worlds end with the deletion of all nodes."""
+    if why := missing_toolchain():
+        pytest.skip(why)
+    with ControlPlane(tmp_path_factory.mktemp("differential"), api_server_flags=FLAGS) as started:
+        yield started
+
+
+async def played(plane: ControlPlane) -> list[Outcome]:
+    async with Cluster(plane) as cluster:
+        return [await play(cluster, random_world(seed)) for seed in SAMPLE]
+
+
+def test_a_sample_of_worlds_is_judged_as_kube_scheduler_does(plain_plane: ControlPlane) -> None:
+    found = asyncio.run(played(plain_plane))
+    assert [one for outcome in found for one in outcome.differences] == []
+    assert {rule for outcome in found for rule in outcome.by_rule} >= EVERYTHING
+    assert sum(outcome.placed for outcome in found) > 50
+    assert sum(outcome.refused for outcome in found) > 50
+
+
+def without(part: str, **nothing: Any) -> Callable[[PodNeeds], PodNeeds]:
+    def broken(needs: PodNeeds) -> PodNeeds:
+        return structs.replace(needs, **{part: structs.replace(getattr(needs, part), **nothing)})
+
+    return broken
+
+
+WRONG: dict[str, Callable[[PodNeeds], PodNeeds]] = {
+    "tolerations": without("where", tolerations=()),
+    "node affinity": without("where", any_of=()),
+    "volumes": without("where", all_of=()),
+    "ports and extended resources": without("request", accelerators=(("~pods", 1),)),
+    "pod affinity": without("social", near=()),
+    "pod anti-affinity": without("social", apart=()),
+    "topology spread": without("social", spread=()),
+    "what it waits for": lambda needs: structs.replace(needs, obstacles=()),
+}
+
+
+async def found_out(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """The first differences that each of the wrong readings makes."""
+    found: dict[str, list[str]] = {}
+    async with Cluster(plane) as cluster:
+        for what, wrong in WRONG.items():
+            monkeypatch.setattr(judging, "read_pod", _reading(wrong))
+            worlds = iter(SAMPLE)
+            while not found.get(what) and (seed := next(worlds, None)) is not None:
+                found[what] = (await play(cluster, random_world(seed))).differences
+    return found
+
+
+def _reading(wrong: Callable[[PodNeeds], PodNeeds]) -> Callable[[Pod, Around], PodNeeds]:
+    return lambda pod, around: wrong(read_pod(pod, around))
+
+
+def test_whoever_forgets_a_rule_is_found_out(plain_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparing, "LOOKS", 1)
+    found = asyncio.run(found_out(plain_plane, monkeypatch))
+    assert [what for what in WRONG if not found[what]] == []

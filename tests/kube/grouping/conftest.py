@@ -1,0 +1,99 @@
+"""Clusters of one story each, and operators that start when a story first needs them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+
+import pytest
+import yaml
+
+from hack.controlplane import ControlPlane, missing_toolchain
+from hack.operators import JOBSET, MPI_OPERATOR, TRAINER, TRAINING_OPERATOR, Operator, start
+from tests.kube.grouping.cluster import NODE, Cluster
+
+A_NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": NODE, "annotations": {"kwok.x-k8s.io/node": "fake"}},
+    "status": {"allocatable": {"cpu": "999", "memory": "999Gi", "pods": "999", "nvidia.com/gpu": "999"}},
+}
+NewCluster = Callable[[ControlPlane], Cluster]
+
+
+@pytest.fixture
+def namespace_name(request: pytest.FixtureRequest, namespace_name: str) -> str:
+    """Also of this case alone, where a name had to be cut."""
+    return f"{namespace_name[:50].strip('-')}-{hashlib.sha256(request.node.name.encode()).hexdigest()[:8]}"
+
+
+@pytest.fixture
+def new_cluster(namespace_name: str) -> NewCluster:
+    def make(plane: ControlPlane) -> Cluster:
+        cluster = Cluster(plane, namespace_name)
+        named = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace_name}}
+        cluster.apply(yaml.safe_dump(named))
+        return cluster
+
+    return make
+
+
+@pytest.fixture
+def cluster(plane: ControlPlane, new_cluster: NewCluster, fake_node: None) -> Cluster:
+    """With the controllers of Kubernetes."""
+    return new_cluster(plane)
+
+
+@pytest.fixture(scope="session")
+def fake_node(plane: ControlPlane) -> None:
+    Cluster(plane, "").apply(yaml.safe_dump(A_NODE))
+
+
+@pytest.fixture
+def training(training_operator: None, cluster: Cluster) -> Cluster:
+    """With Kubeflow's training-operator."""
+    return cluster
+
+
+@pytest.fixture
+def job_sets(jobset_controller: None, cluster: Cluster) -> Cluster:
+    """With the controller of JobSet."""
+    return cluster
+
+
+@pytest.fixture
+def trainer(trainer_controller: None, cluster: Cluster) -> Cluster:
+    """With Kubeflow's trainer (v2) and JobSet."""
+    return cluster
+
+
+@pytest.fixture(scope="session")
+def training_operator(plane: ControlPlane) -> None:
+    _start(plane, TRAINING_OPERATOR)
+
+
+@pytest.fixture(scope="session")
+def jobset_controller(plane: ControlPlane) -> None:
+    _start(plane, JOBSET)
+
+
+@pytest.fixture(scope="session")
+def trainer_controller(plane: ControlPlane, jobset_controller: None) -> None:
+    _start(plane, TRAINER)
+
+
+@pytest.fixture(scope="session")
+def mpi_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A plane of its own: its MPIJob has the same name as that of the training-operator, and another version."""
+    if why := missing_toolchain(MPI_OPERATOR.module):
+        pytest.skip(why)
+    with ControlPlane(tmp_path_factory.mktemp("mpi"), controllers=True, kwok=True) as plane:
+        start(plane, MPI_OPERATOR)
+        Cluster(plane, "").apply(yaml.safe_dump(A_NODE))
+        yield plane
+
+
+def _start(plane: ControlPlane, operator: Operator) -> None:
+    if why := missing_toolchain(operator.module):
+        pytest.skip(why)
+    start(plane, operator)
