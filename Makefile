@@ -19,7 +19,7 @@ help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(READY)  ## a scheduler on this machine, with a demo cluster and jobs that compete; Ctrl-C ends it
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/optimus up --demo $(ARGS)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" OPTIMUS_CALLED=$(BIN)/optimus $(BIN)/optimus up --demo $(ARGS)
 
 story: $(READY)  ## a small story in the terminal: watch the scheduler decide
 	@$(BIN)/optimus story

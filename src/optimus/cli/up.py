@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -90,8 +91,9 @@ def up(
         say(f"limits: {limits}", "dim")
         if token:
             say(f"token for others than this machine: {folder / 'token'}")
+        called = os.environ.get("OPTIMUS_CALLED", "optimus")  # as `make run` is called where nothing is on the path
         for number, command in enumerate(TRY_DEMO if demo else TRY):
-            say(f"{'try:' if not number else '':5} {command}")
+            say(f"{'try:' if not number else '':5} {called}{command.removeprefix('optimus')}")
 
     try:
         left = run(found, folder, host=host, port=port, policy=policy, ready=ready, journal_mib=journal_mib)

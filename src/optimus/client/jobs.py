@@ -8,6 +8,7 @@ Must not: start threads or event loops, or keep a connection open between two ca
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -180,6 +181,20 @@ class Job:
         if isinstance(replicas, bool) or not isinstance(replicas, int):
             raise JobError(f"replicas is a whole number, not {replicas!r}")
         return self._changed(self._mine().post(f"{self._path}/scale", b'{"replicas": %d}' % replicas))
+
+    def explain(self, *, forecast: bool = True) -> str:
+        """Why it waits, who is ahead, what would start it now, and when it starts. `print(job.explain())`
+
+        Worked out by `optimus explain` in a process of its own, on a copy of the scheduler's state; `forecast=False`
+        leaves out when it starts, which takes seconds."""
+        mine = self._mine()
+        words = [sys.executable, "-m", "optimus", "explain", "job", self.id, f"--address={mine.address}"]
+        environment = {**os.environ, "NO_COLOR": "1", **({"OPTIMUS_TOKEN": mine.token} if mine.token else {})}
+        words += [] if forecast else ["--no-forecast"]
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+        if done.returncode:
+            raise JobError(done.stderr.strip().removeprefix("Error: ") or f"explain ended with {done.returncode}")
+        return done.stdout.rstrip("\n")
 
     # -- inside ------------------------------------------------------------------------------------------------------
 

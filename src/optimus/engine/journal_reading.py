@@ -22,6 +22,7 @@ from msgspec import Struct
 from optimus.engine.journal_files import Segment, list_segments
 from optimus.engine.journal_records import Cycle, Flaw, FlawKind, JournalError, Keyframe, Observed, Opened, Record
 from optimus.engine.journal_segments import read_facts, read_opened, read_segment
+from optimus.model.units import format_time_ms
 
 _END = 2**62
 """No journal has so many cycles."""
@@ -103,7 +104,7 @@ class Journal:
             at = bisect_right(range(len(segments)), until, key=lambda index: _opened_ms(segments, index)) - 1
             moment = _nearest(segments, at, lambda cycle: cycle.now_ms <= until)
         if moment is None:
-            what = f"cycle {sequence}" if now_ms is None else f"{now_ms} ms"
+            what = f"cycle {sequence}" if now_ms is None else format_time_ms(now_ms)
             raise JournalError(self._nothing_before(segments, what))
         return moment
 
@@ -119,7 +120,7 @@ class Journal:
             return f"no segment of the journal in {self.folder} can be read"
         return (
             f"the journal in {self.folder} has no readable state at or before {what}; "
-            f"it begins with cycle {opened.sequence} at {opened.now_ms} ms"
+            f"it begins with cycle {opened.sequence} at {format_time_ms(opened.now_ms)}"
         )
 
 

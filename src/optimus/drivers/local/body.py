@@ -47,7 +47,7 @@ from optimus.model.plans import Drop, Evict, Grow, Hold, Placement, Plan, Reject
 from optimus.model.pools import NodePool
 from optimus.model.progress import Remaining
 from optimus.model.queues import Queue
-from optimus.model.reasons import Reason
+from optimus.model.reasons import Reason, counted
 from optimus.model.workloads import Workload
 
 TICK_MS = 2_000
@@ -304,10 +304,13 @@ class Body:
                     self.happened(now_ms, job_of_workload(life.workload), "Admitted", f"to pool {pool}")
                 case Grow(_, placements):
                     self._put_life(grant(life, _places(placements)))
+                    more = f"by {counted(len(placements), 'replica')}"
+                    self.happened(now_ms, job_of_workload(life.workload), "Grown", more)
                 case Evict():
                     self._evict(life, action, now_ms)
-                case Shrink(_, slots):
+                case Shrink(_, slots, cause):
                     self._put_life(take_away(life, slots))
+                    self.happened(now_ms, job_of_workload(life.workload), str(cause.code), cause.text())
                 case Reject():
                     self._end(life, Outcome.FAILED, action.cause.text(), now_ms)
                 case Hold():
