@@ -13,7 +13,7 @@ CODE    = $(wildcard src tests benchmarks examples hack)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run story test check format bench first-job soak kube-build kube-up kube-down lock setup clean
+.PHONY: help run story test check format bench bench-kube first-job soak kube-build kube-up kube-down lock setup clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ format: $(READY)  ## put every file into house format
 
 bench: $(READY)  ## measure speed and quality
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-kube: $(READY)  ## binding on a real API server beside others: half an hour, quiet machine (ARGS='--only drain')
+	@$(BIN)/python -m benchmarks.kube $(ARGS)
 
 first-job: $(READY)  ## how long from a fresh clone to the first job (clones the present commit into a temporary folder)
 	@$(BIN)/python -m benchmarks.first_job

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import json
 import os
@@ -23,19 +24,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import msgspec
 
 from benchmarks import measuring
+from benchmarks.kube_raw import bind_bare
 from hack.controlplane import ControlPlane
 from hack.controlplane.processes import memory_mib
 from optimus.kube import Change, Client, Cluster, Done, Meta, Reflector, Writer, load
 from optimus.kube.resources import NAMESPACES, NODES, PODS
-from optimus.kube.trusting import tls_context
 
 IN_FLIGHT = 48
 TURNS = 6
@@ -114,29 +114,6 @@ async def make(client: Client, namespace: str, pods: Iterable[dict[str, Any]]) -
 # -- bind ---------------------------------------------------------------------------------------------------------
 
 
-async def bind_bare(cluster: Cluster, namespace: str, seats: list[tuple[str, str]]) -> None:
-    """The least there is: one session, the same bytes, a status that is looked at."""
-    token = cluster.credentials.current().token
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json", "Accept-Encoding": "identity"}
-    room = asyncio.Semaphore(IN_FLIGHT)
-    tls = tls_context(cluster, None) or True
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0, ssl=tls), headers=headers) as session:
-
-        async def one(pod: str, node: str) -> None:
-            target = {"apiVersion": "v1", "kind": "Node", "name": node}
-            meta = {"name": pod, "namespace": namespace}
-            body = msgspec.json.encode({"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target})
-            async with (
-                room,
-                session.post(f"{cluster.server}{PODS.path(namespace, pod, 'binding')}", data=body) as answer,
-            ):
-                assert answer.status == 201, await answer.text()
-                await answer.read()
-
-        await asyncio.gather(*(one(*seat) for seat in seats))
-    await asyncio.sleep(0)
-
-
 async def bind_written(cluster: Cluster, namespace: str, seats: list[tuple[str, str]]) -> None:
     async with Client(cluster) as client:
         writer = Writer(client, in_flight=IN_FLIGHT, guard=lambda: True, timeout_s=30.0)
@@ -151,7 +128,10 @@ async def measure_binding(cluster: Cluster, pods: int, nodes: int) -> dict[str, 
         meta = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{number}"}} for number in range(nodes)]
         await asyncio.gather(*(writer.create(NODES, one) for one in meta))
         created = await make(client, "bind", map(small_pod, names))
-    kinds = {"bare": bind_bare, "writer": bind_written}
+    kinds: dict[str, Callable[[Cluster, str, list[tuple[str, str]]], Awaitable[None]]] = {
+        "bare": functools.partial(bind_bare, in_flight=IN_FLIGHT),
+        "writer": bind_written,
+    }
     turns: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
     for turn in range(TURNS):
         kind = list(kinds)[turn % 2]

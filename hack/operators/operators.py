@@ -77,6 +77,25 @@ def _jobset_flags(plane: ControlPlane, ports: Ports) -> list[str]:
     return [f"--config={path}"]
 
 
+def _kueue_flags(plane: ControlPlane, ports: Ports) -> list[str]:
+    config = {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "leaderElection": {"leaderElect": False},
+        "internalCertManagement": {"enable": False},
+        "webhook": {"port": ports.webhooks, "host": "127.0.0.1", "certDir": str(_own_folder(plane, "kueue"))},
+        "metrics": {"bindAddress": f"127.0.0.1:{ports.metrics}"},
+        "health": {"healthProbeBindAddress": f"127.0.0.1:{ports.health}"},
+        "clientConnection": {"qps": 2000, "burst": 4000},
+        "integrations": {"frameworks": ["batch/job"]},
+        # as it is installed
+        "controller": {"groupKindConcurrency": {"Job.batch": 5, "Workload.kueue.x-k8s.io": 10}},
+    }
+    path = plane.folder / "kueue.yaml"
+    path.write_text(json.dumps(config))
+    return [f"--config={path}", "--feature-gates=VisibilityOnDemand=false"]
+
+
 def _mpi_flags(plane: ControlPlane, _: Ports) -> list[str]:
     return [
         f"--kubeConfig={plane.kubeconfig()}",
@@ -135,6 +154,20 @@ TRAINER = Operator(
     namespace="kubeflow-system",
     secret="kubeflow-trainer-webhook-cert",
 )
+KUEUE = Operator(
+    _module(
+        "kueue",
+        "sigs.k8s.io/kueue/cmd/kueue",
+        {
+            "crds": "sigs.k8s.io/kueue:config/components/crd/bases",
+            "webhooks": "sigs.k8s.io/kueue:config/components/webhook/manifests.yaml",
+        },
+    ),
+    _kueue_flags,
+    namespace="kueue-system",
+    pods_with="kueue.x-k8s.io/managed",
+)
+"""Beside which the benchmark runs; no test needs it."""
 
 
 def start(plane: ControlPlane, operator: Operator) -> Process:

@@ -31,7 +31,10 @@ from optimus.model.plans import Drop, Evict, Grow, Placement, Plan, Shrink, Star
 
 LOG = logging.getLogger(__name__)
 CONFIRM_S = 10.0
-"""After this time a bind of which nothing was heard is looked at."""
+"""So long after the server's answer, a bind of which the watch has said nothing is looked at. The time before does not
+count: a bind that waits for its turn is late because the server is slow, and questions would make it slower."""
+LOOKS = 8
+"""At the same time."""
 PAUSE_S, LONGEST_PAUSE_S = 1.0, 300.0
 LEAVE_AGAIN_S = 5.0
 """A pod that would not leave is asked again."""
@@ -44,7 +47,6 @@ class Asked(Struct, frozen=True):
     workload: str
     slot: Slot
     node: str
-    since: float
 
 
 class Acting:
@@ -68,6 +70,9 @@ class Acting:
         self._fetch, self._resource_of, self._wake, self._clock = fetch, resource_of, wake, clock
         self._respect_budgets = respect_budgets
         self._asked: dict[str, Asked] = {}
+        self._answered: dict[str, float] = {}
+        """Those of them that the server has answered, or has not in time; with when, the oldest first."""
+        self._looking: set[str] = set()
         self._places: dict[tuple[str, Slot], str] = {}
         """Places that wait for a pod, with their node."""
         self._leaving: dict[str, tuple[float, int]] = {}
@@ -100,17 +105,15 @@ class Acting:
     def facts(self) -> list[Observation]:
         """What came of earlier plans; binds that are late are looked at."""
         self._fill_places()
+        for uid in self._mirror.take_touched() & self._asked.keys():
+            self._confirm(uid)
         now = self._clock()
-        for uid, asked in list(self._asked.items()):
-            pod = self._mirror.pods.get(uid)
-            if pod is None:
-                self._failed(uid, "its pod was deleted", 0.0)
-            elif pod.spec.node_name:
-                del self._asked[uid]
-                self._failures.pop(asked.workload, None)
-            elif now - asked.since > CONFIRM_S:
-                self._asked[uid] = Asked(asked.workload, asked.slot, asked.node, now)
-                self._go(self._look(uid, pod))
+        for uid in [*self._answered]:
+            if now - self._answered[uid] <= CONFIRM_S or len(self._looking) >= LOOKS:
+                break
+            if uid not in self._looking:
+                self._looking.add(uid)
+                self._go(self._look(uid, self._mirror.pods[uid]))
         for uid, (since, grace_s) in list(self._leaving.items()):
             pod = self._mirror.pods.get(uid)
             if pod is None or pod.metadata.deletion_timestamp or pod.over:
@@ -119,6 +122,15 @@ class Acting:
                 self._leave(pod, grace_s)
         facts, self._facts = self._facts, []
         return facts
+
+    def _confirm(self, uid: str) -> None:
+        """The watch has told something of a pod that is being bound."""
+        pod = self._mirror.pods.get(uid)
+        if pod is None:
+            self._failed(uid, "its pod was deleted", 0.0)
+        elif pod.spec.node_name:
+            self._failures.pop(self._asked.pop(uid).workload, None)
+            self._answered.pop(uid, None)
 
     @property
     def unsettled(self) -> int:
@@ -162,7 +174,7 @@ class Acting:
             uid = pod.metadata.uid
             if pod.spec.node_name or uid in self._asked:
                 continue
-            self._asked[uid] = Asked(workload, slot, node, self._clock())
+            self._asked[uid] = Asked(workload, slot, node)
             if why := self._mirror.outgrown(workload, slot, pod):
                 self._failed(uid, why, self._pause_s(workload))
                 continue
@@ -182,7 +194,8 @@ class Acting:
         )
         match outcome:
             case Done() | Unknown() | Conflict():
-                pass  # the watch decides; if it says nothing, a look does
+                if meta.uid in self._asked:  # the watch decides; if it says nothing, a look does
+                    self._answered[meta.uid] = self._clock()
             case Gone(message):
                 self._failed(meta.uid, f"it is gone: {message}", 0.0)
             case Refused(reason, message, retry_after_s):
@@ -194,7 +207,12 @@ class Acting:
             found = await self._fetch(pod)
         except KubeError as error:
             LOG.info("look at %s: %s", pod.key, error)
-            return  # it is looked at again
+            if uid in self._answered:  # it is looked at again
+                del self._answered[uid]
+                self._answered[uid] = self._clock()
+            return
+        finally:
+            self._looking.discard(uid)
         asked = self._asked.get(uid)
         if asked is None:
             return
@@ -212,6 +230,7 @@ class Acting:
 
     def _failed(self, uid: str, why: str, retry_s: float) -> None:
         asked = self._asked.pop(uid, None)
+        self._answered.pop(uid, None)
         if asked is None:
             return
         self.failed_binds += 1

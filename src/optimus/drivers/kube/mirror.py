@@ -26,9 +26,9 @@ from msgspec import Struct, structs
 from optimus.drivers.kube.counting import Counting
 from optimus.drivers.kube.describing import DEFAULT_QUEUE, Needs, describe, read_time
 from optimus.drivers.kube.grouping import Group, Groups, Kinds, ObjectRef, RoleInGroup, Slot
-from optimus.drivers.kube.grouping.overrides import QUEUE
+from optimus.drivers.kube.grouping.overrides import QUEUE, SLOT
 from optimus.drivers.kube.nodes import read_node, taken_beside
-from optimus.drivers.kube.objects import Anything, Meta, Namespace, Pod
+from optimus.drivers.kube.objects import Anything, Meta, Namespace, Pod, PodSpec
 from optimus.drivers.kube.objects import Node as KubeNode
 from optimus.drivers.kube.pods import PodNeeds, among_others, read_pod, with_counters
 from optimus.drivers.kube.requests import GPU_NAMES
@@ -55,6 +55,8 @@ from optimus.model.queues import Queue
 from optimus.model.workloads import Request, Workload
 
 SCHEDULER_NAME = "optimus"
+OUR_NOTES = frozenset({SLOT})
+"""Annotations that a bind leaves on a pod; they say nothing of what it needs."""
 
 
 class Told(StrEnum):
@@ -84,6 +86,8 @@ class Mirror:
         self.pods: dict[str, Pod] = {}
         """By uid: ours, and others that take room."""
         self.nodes: dict[str, KubeNode] = {}
+        self.queues: dict[str, Queue] = {}
+        self.pools: dict[str, NodePool] = {}
         self.around = Around()
         self.workloads: dict[str, Workload] = {}
         """As the brain knows them."""
@@ -107,6 +111,7 @@ class Mirror:
         self._namespace_queue: dict[str, str] = {}
         self._dirty_nodes: set[str] = set()
         self._dirty_pods: set[str] = set()
+        self._touched: set[str] = set()
         self._facts: list[Observation] = []
         """Of queues, pools and nodes that went: nothing to compare them with."""
 
@@ -135,6 +140,7 @@ class Mirror:
         if self.is_ours(pod):
             self.groups.pod(pod)
             self._dirty_pods.add(uid)
+            self._touched.add(uid)
         self._move(uid, old, pod)
 
     def pod_gone(self, uid: str) -> None:
@@ -147,6 +153,7 @@ class Mirror:
         self.groups.pod_gone(uid)
         self._unplan(uid)
         self._dirty_pods.add(uid)
+        self._touched.add(uid)
 
     def owner(self, thing: Anything) -> None:
         self.groups.owner(thing)
@@ -183,15 +190,19 @@ class Mirror:
                     self.look_again(gang)
 
     def queue(self, queue: Queue) -> None:
+        self.queues[queue.name] = queue
         self._facts.append(QueueSeen(queue))
 
     def queue_gone(self, name: str) -> None:
+        self.queues.pop(name, None)
         self._facts.append(QueueGone(name))
 
     def pool(self, pool: NodePool) -> None:
+        self.pools[pool.name] = pool
         self._facts.append(PoolSeen(pool))
 
     def pool_gone(self, name: str) -> None:
+        self.pools.pop(name, None)
         self._facts.append(PoolGone(name))
 
     # -- what is new --------------------------------------------------------------------------------------------------
@@ -223,6 +234,7 @@ class Mirror:
         self._planned.clear()
         self._holders.clear()
         self.workloads.clear()
+        self._facts = [*map(PoolSeen, self.pools.values()), *map(QueueSeen, self.queues.values())]
         self._dirty_nodes |= self.nodes.keys()
         self._dirty_pods |= self.pods.keys()
         for gang in self.groups.ids():
@@ -280,6 +292,11 @@ class Mirror:
     def pod_in(self, workload: str, slot: Slot) -> Pod | None:
         uid = self._holders.get((workload, slot))
         return self.pods.get(uid) if uid is not None else None
+
+    def take_touched(self) -> set[str]:
+        """Pods of which something was heard since this was asked last."""
+        touched, self._touched = self._touched, set()
+        return touched
 
     def is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name == self._scheduler_name
@@ -496,14 +513,23 @@ def amounts_of(request: Request) -> dict[str, int]:
 
 
 def _same_rules(old: Pod, new: Pod) -> bool:
-    """Whether nothing has changed that says what it takes, where it may be, or who counts it."""
+    """Whether nothing has changed that says what it takes, where it may be, or who counts it. To be bound, with a note
+    of ours, is no such change; that alone is what most changes are."""
     return (
-        old.spec == new.spec
+        (old.spec == new.spec or (not old.spec.node_name and _on_no_node(new.spec) == old.spec))
         and old.metadata.labels == new.metadata.labels
-        and old.metadata.annotations == new.metadata.annotations
+        and (old.metadata.annotations == new.metadata.annotations or _notes(old) == _notes(new))
         and (old.metadata.deletion_timestamp is None) == (new.metadata.deletion_timestamp is None)
         and old.status.container_statuses == new.status.container_statuses
     )
+
+
+def _on_no_node(spec: PodSpec) -> PodSpec:
+    return structs.replace(spec, node_name=None)
+
+
+def _notes(pod: Pod) -> dict[str, str]:
+    return {key: value for key, value in (pod.metadata.annotations or {}).items() if key not in OUR_NOTES}
 
 
 def _word(meta: Meta, key: str) -> str:

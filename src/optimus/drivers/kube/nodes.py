@@ -55,6 +55,7 @@ def read_node(
         found, pods = sort_out({}, gpu_names), 0
     have = {**found.accelerators, **(attach_limits or {}), PODS: pods}
     models = [name for name, count in found.gpus.items() for _ in range(count)][:_MOST_DEVICES]
+    kinds = {name: (model_of(name, labels), memory_of(name, labels)) for name in found.gpus}
     return Node(
         name=node.metadata.name,
         labels=labels,
@@ -63,7 +64,7 @@ def read_node(
         memory_mib=max(mib_down(found.memory_bytes), 0),
         accelerators={name: max(amount, 0) for name, amount in have.items()},
         devices=tuple(
-            Device(index=i, model=model_of(resource, labels), memory_mib=memory_of(resource, labels))
+            Device(index=i, model=kinds[resource][0], memory_mib=kinds[resource][1])
             for i, resource in enumerate(models)
         ),
         assignable=False,
