@@ -1,22 +1,11 @@
-"""Stories of the client are coroutines: each runs in an event loop of its own."""
+"""Each story has a namespace of its own."""
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import re
 import zlib
 
 import pytest
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    wanted = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    asyncio.run(pyfuncitem.obj(**wanted))
-    return True
 
 
 @pytest.fixture
