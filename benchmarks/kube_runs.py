@@ -40,6 +40,7 @@ from benchmarks.kube_world import (
 )
 from hack.controlplane import ControlPlane
 from hack.controlplane.processes import Process, cpu_seconds
+from hack.operators import KUEUE, install
 from optimus.kube import load
 from optimus.kube.resources import PODS
 
@@ -181,7 +182,7 @@ def _quota(plane: ControlPlane, contender: Contender, nodes: int) -> None:
         "metadata": {"name": "bench", "namespace": NAMESPACE},
         "spec": {"clusterQueue": "bench"},
     }
-    contender.start(plane)
+    install(plane, KUEUE)
     _apply(plane, [flavour, queue, local])
 
 

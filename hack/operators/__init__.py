@@ -11,6 +11,6 @@ Owns: the processes it starts, which end with the plane.
 Must not: be needed by anything under src.
 """
 
-from hack.operators.operators import JOBSET, KUEUE, MPI_OPERATOR, TRAINER, TRAINING_OPERATOR, Operator, start
+from hack.operators.operators import JOBSET, KUEUE, MPI_OPERATOR, TRAINER, TRAINING_OPERATOR, Operator, install, start
 
-__all__ = ["JOBSET", "KUEUE", "MPI_OPERATOR", "TRAINER", "TRAINING_OPERATOR", "Operator", "start"]
+__all__ = ["JOBSET", "KUEUE", "MPI_OPERATOR", "TRAINER", "TRAINING_OPERATOR", "Operator", "install", "start"]

@@ -27,6 +27,9 @@ HERE = Path(__file__).parent
 LOOKED_FOR = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")
 """Operators of Kubeflow wait until this file is there, wherever they then read their certificate."""
 
+KUEUE_METRICS = Path("/etc/kueue/metrics/certs")
+"""Where Kueue, and nothing can tell it otherwise, looks for the certificate of its metrics."""
+
 
 class Ports(NamedTuple):
     metrics: int
@@ -78,6 +81,9 @@ def _jobset_flags(plane: ControlPlane, ports: Ports) -> list[str]:
 
 
 def _kueue_flags(plane: ControlPlane, ports: Ports) -> list[str]:
+    KUEUE_METRICS.mkdir(parents=True, exist_ok=True)
+    for name in ("tls.crt", "tls.key"):
+        (KUEUE_METRICS / name).write_bytes((_own_folder(plane, "kueue") / name).read_bytes())
     config = {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
@@ -93,7 +99,7 @@ def _kueue_flags(plane: ControlPlane, ports: Ports) -> list[str]:
     }
     path = plane.folder / "kueue.yaml"
     path.write_text(json.dumps(config))
-    return [f"--config={path}", "--feature-gates=VisibilityOnDemand=false"]
+    return [f"--config={path}", "--feature-gates=VisibilityOnDemand=false", "--zap-log-level=2"]
 
 
 def _mpi_flags(plane: ControlPlane, _: Ports) -> list[str]:
@@ -172,9 +178,8 @@ KUEUE = Operator(
 
 def start(plane: ControlPlane, operator: Operator) -> Process:
     """Build it if it has not been before, install it, and wait until it answers."""
+    install(plane, operator)
     program = build(module=operator.module)[operator.name]
-    _apply(plane, _objects(operator, "crds"))
-    _apply(plane, _own_objects(operator))
     ports = Ports(*free_ports(3))
     _own_folder(plane, operator.name)
     if operator.secret and not LOOKED_FOR.exists():
@@ -191,6 +196,13 @@ def start(plane: ControlPlane, operator: Operator) -> Process:
     _apply(plane, hooks)
     _apply(plane, _objects(operator, "runtimes"))
     return process
+
+
+def install(plane: ControlPlane, operator: Operator) -> None:
+    """What it brings along, without it."""
+    build(module=operator.module)
+    _apply(plane, _objects(operator, "crds"))
+    _apply(plane, _own_objects(operator))
 
 
 def _is_ready(port: int) -> bool:

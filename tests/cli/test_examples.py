@@ -15,6 +15,8 @@ SCENARIOS = [path for path in EXAMPLES if "-scenario-" in path.name]
 SIMULATIONS = [path for path in EXAMPLES if "-simulate-" in path.name]
 MACHINES = [path for path in EXAMPLES if "-machine-" in path.name]
 """Run by tests/local/test_examples.py."""
+CLUSTERS = [path for path in EXAMPLES if "-kubernetes-" in path.name]
+"""Run by tests/kube: the extender's by tests/kube/extender."""
 
 
 def commands(example: Path) -> list[str]:
@@ -26,7 +28,7 @@ def commands(example: Path) -> list[str]:
 
 def test_examples_are_numbered_without_gaps() -> None:
     assert [int(path.name[:2]) for path in EXAMPLES] == list(range(1, len(EXAMPLES) + 1))
-    assert sorted([*SCENARIOS, *SIMULATIONS, *MACHINES]) == EXAMPLES, "each is run by a test"
+    assert sorted([*SCENARIOS, *SIMULATIONS, *MACHINES, *CLUSTERS]) == EXAMPLES, "each is run by a test"
 
 
 @pytest.mark.parametrize("example", SCENARIOS, ids=lambda path: path.name)

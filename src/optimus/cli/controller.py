@@ -26,6 +26,12 @@ LeaseSeconds = Annotated[
 Budgets = Annotated[
     bool, typer.Option("--respect-budgets", help="A PodDisruptionBudget may keep our own pods where they are.")
 ]
+Extender = Annotated[
+    str,
+    typer.Option(
+        "--extender", metavar="ADDRESS", help="kube-scheduler binds, and asks here, such as 127.0.0.1:8888, where."
+    ),
+]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Tell what it does.")]
 
 
@@ -37,12 +43,18 @@ def controller(
     lease_namespace: LeaseNamespace = "kube-system",
     lease_seconds: LeaseSeconds = 15,
     respect_budgets: Budgets = False,
+    extender: Extender = "",
     verbose: Verbose = False,
 ) -> None:
     """Schedule the pods of a Kubernetes cluster that ask for it, until Ctrl-C. Several may run; one of them leads."""
     from optimus.drivers.kube.controller import Controller, Settings
+    from optimus.drivers.kube.extender.answering import loopback
     from optimus.kube import KubeError, Times, load
 
+    try:
+        loopback(extender) if extender else None
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--extender") from None
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(message)s")
     times = Times(lease_s=lease_seconds, renew_s=lease_seconds * 2 / 3, retry_s=min(2.0, lease_seconds / 6))
     settings = Settings(
@@ -51,6 +63,7 @@ def controller(
         lease_namespace=lease_namespace,
         times=times,
         respect_budgets=respect_budgets,
+        extender=extender,
     )
     try:
         asyncio.run(_until_told(Controller(load(kubeconfig, context), settings)))

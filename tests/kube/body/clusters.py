@@ -92,6 +92,11 @@ class Stand:
             )
         )
 
+    def delete(self, gang: str) -> None:
+        """Its pods."""
+        words = ("delete", "pod", f"--namespace={self.namespace}", "--selector", f"optimus.dev/group={gang}")
+        subprocess.run(self.plane.kubectl(*words, "--wait=false"), check=True, capture_output=True)
+
     def mine(self) -> list[str]:
         found = json.loads(self.plane.get("/api/v1/nodes"))["items"]
         return [node["metadata"]["name"] for node in found if node["metadata"]["name"].startswith(self.namespace)]

@@ -24,14 +24,21 @@ class ScriptedWriter(Writer):
 
     def __init__(self) -> None:
         self.binds: list[tuple[str, str]] = []
+        self.evicted: list[str] = []
         self.answer: Outcome = Done()
+        self.answers: dict[str, Outcome] = {}
+        """By pod, where it is another one."""
         self.silent = asyncio.Event()
         self.silent.set()
 
     async def bind(self, pod: str, node: str, **_: Any) -> Outcome:
         self.binds.append((pod, node))
         await self.silent.wait()
-        return self.answer
+        return self.answers.get(pod, self.answer)
+
+    async def evict(self, pod: str, **_: Any) -> Outcome:
+        self.evicted.append(pod)
+        return Done()
 
 
 class Alone:

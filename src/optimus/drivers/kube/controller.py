@@ -11,11 +11,14 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
+from aiohttp import web
 from msgspec import Struct
 
 from optimus.drivers.kube.acting import Acting
+from optimus.drivers.kube.extender.answering import Answering, loopback
+from optimus.drivers.kube.extender.offers import Offering, Offers
 from optimus.drivers.kube.grouping import Kinds, shipped_kinds
 from optimus.drivers.kube.leading import Leading
 from optimus.drivers.kube.mirror import SCHEDULER_NAME, Mirror
@@ -28,6 +31,7 @@ from optimus.kube import Client, Cluster, Election, Times, Writer
 from optimus.kube.errors import NotFound
 from optimus.kube.events import Recorder
 from optimus.kube.resources import PODS
+from optimus.model.reasons import Code
 
 LOG = logging.getLogger(__name__)
 CONTROLLER = "optimus.dev/scheduler"
@@ -42,6 +46,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     times: Times = Times()
     respect_budgets: bool = False
     in_flight: int = 48
+    extender: str = ""
+    """The address at which kube-scheduler asks; binds are then its own."""
 
 
 class Controller:
@@ -53,9 +59,11 @@ class Controller:
         self._cluster = cluster
         self._kinds = kinds or shipped_kinds()
         self._lead = asyncio.Event()
+        self._offers = Offers()
+        self._answering = Answering(self._offers, lambda name: name == settings.scheduler_name, self._why)
 
     async def run(self, stop: asyncio.Event) -> None:
-        async with Client(self._cluster) as client:
+        async with Client(self._cluster) as client, self._asked():
             watching = Watching(client, self.mirror, self._kinds, self._wake)
             try:
                 await watching.start()
@@ -65,6 +73,30 @@ class Controller:
                 await self._stand(client, watching, stop)
             finally:
                 await watching.close()
+
+    @contextlib.asynccontextmanager
+    async def _asked(self) -> AsyncIterator[None]:
+        """By kube-scheduler, if it is to be."""
+        if not self.settings.extender:
+            yield
+            return
+        runner = web.AppRunner(self._answering.application(), access_log=None)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, *loopback(self.settings.extender)).start()
+            yield
+        finally:
+            await runner.cleanup()
+
+    def _why(self, uid: str) -> str:
+        """A pod of ours has no place; empty for pods of others."""
+        pod = self.mirror.pods.get(uid)
+        if pod is None or self.leading is None:
+            return str(Code.NOT_READY) + ": it has not been looked at yet"
+        if not self.mirror.is_ours(pod):
+            return ""
+        why = self.leading.waiting.get(self.mirror.groups.group_of(uid) or "")
+        return f"{why.code}: {why.text()}" if why else str(Code.NOT_READY) + ": it is being looked at"
 
     def _wake(self) -> None:
         if self.leading is not None:
@@ -109,10 +141,14 @@ class Controller:
                 return None
 
         writer = Writer(client, guard=still_leader, in_flight=self.settings.in_flight)
+        binder = writer
+        if self.settings.extender:
+            self._answering.binder = writer
+            binder = Offering(client, self._offers, guard=still_leader, in_flight=self.settings.in_flight)
         recorder = Recorder(writer, controller=CONTROLLER, instance=self._cluster.namespace or "local")
         acting = Acting(
             self.mirror,
-            writer,
+            binder,
             fetch,
             watching.discovery.known,
             self._wake,
@@ -125,7 +161,7 @@ class Controller:
         try:
             await self.leading.run(still_leader, alive, watching.read_owners)
         finally:
-            self.leading = None
+            self.leading = self._answering.binder = None
             for task in beside:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)

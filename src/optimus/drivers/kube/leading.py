@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from optimus.drivers.kube.acting import Acting
 from optimus.drivers.kube.mirror import Mirror
@@ -24,6 +24,7 @@ from optimus.engine.budgets import next_budget
 from optimus.engine.engine import Engine
 from optimus.model.observations import Observation
 from optimus.model.plans import Plan
+from optimus.model.reasons import Reason
 
 LOG = logging.getLogger(__name__)
 GATHER_S = 0.02
@@ -44,6 +45,11 @@ class Leading:
 
     def wake(self) -> None:
         self._wake.set()
+
+    @property
+    def waiting(self) -> Mapping[str, Reason]:
+        """By workload: why it waits, as people were told last."""
+        return self._reporting.waiting
 
     async def run(
         self, still_leader: Callable[[], bool], alive: Callable[[], object], owners: Callable[[], None]

@@ -1,0 +1,86 @@
+"""The stock kube-scheduler binds, the brain decides: with the example configuration, on a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hack.controlplane import ControlPlane
+from hack.controlplane.processes import free_ports
+from tests.kube.body.clusters import Stand, until
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "15-kubernetes-extender" / "kube-scheduler.yaml"
+
+
+@pytest.fixture
+def stand(plane: ControlPlane, namespace_name: str) -> Iterator[Stand]:
+    """With kube-scheduler beside a controller that it asks."""
+    made = Stand(plane, namespace_name[:40].strip("-"))
+    [port] = free_ports(1)
+    made.start(f"--extender=127.0.0.1:{port}", "--lease-seconds=3")
+    scheduler = plane.start_scheduler(_configured(made, port))
+    yield made
+    scheduler.stop()
+    made.stop()
+
+
+def _configured(stand: Stand, port: int) -> str:
+    """The example, for the scheduler of this story alone: others of the same plane are left alone."""
+    config: dict[str, Any] = yaml.safe_load(EXAMPLE.read_text())
+    profile = config["profiles"][1]
+    assert profile["schedulerName"] == "optimus"
+    config["profiles"] = [{**profile, "schedulerName": stand.scheduler}, {"schedulerName": f"other-{stand.namespace}"}]
+    config["extenders"][0]["urlPrefix"] = f"http://127.0.0.1:{port}"
+    return yaml.safe_dump({name: config[name] for name in ("profiles", "extenders")})
+
+
+def _told(stand: Stand, gang: str) -> list[str]:
+    """What the condition of its pods says, whoever wrote it last."""
+    return [
+        condition.get("message", "")
+        for pod in stand.pods()
+        if pod["metadata"]["name"].startswith(f"{gang}-")
+        for condition in pod["status"].get("conditions") or []
+        if condition["type"] == "PodScheduled" and condition["status"] == "False"
+    ]
+
+
+def test_a_gang_goes_where_it_is_held_and_one_that_does_not_fit_is_told_why_and_starts_when_it_does(
+    stand: Stand,
+) -> None:
+    stand.nodes(2, gpus=4)
+    stand.gang("fits", 4)
+    until(lambda: len(stand.bound("fits")) == 4, "the gang is bound")
+    assert len({pod["spec"]["nodeName"] for pod in stand.bound("fits")}) == 1  # as the brain packs, not as it spreads
+    stand.gang("large", 6)
+    until(
+        lambda: sum("NoRoom" in text for text in _told(stand, "large")) == 6, "all of its pods are told why they wait"
+    )
+    assert not stand.bound("large")
+    stand.delete("fits")
+    until(lambda: len(stand.bound("large")) == 6, "the gang is bound once there is room")
+    assert not stand.over_committed()
+
+
+def test_two_gangs_that_fit_only_one_at_a_time_never_share_what_there_is(stand: Stand) -> None:
+    stand.nodes(2, gpus=4)
+    stand.gang("a", 5)
+    stand.gang("b", 5)
+    until(lambda: len(stand.bound()) >= 5, "one of them is bound")
+    counts = sorted(len(stand.bound(name)) for name in ("a", "b"))
+    assert counts == [0, 5]
+    assert not stand.over_committed()
+
+
+def test_pods_of_another_profile_are_left_to_kube_scheduler(stand: Stand) -> None:
+    [node] = stand.nodes(1, gpus=2)
+    stand.scheduler = f"other-{stand.namespace}"
+    stand.gang("plain", 1)
+    until(lambda: len(stand.bound("plain")) == 1, "it is bound")
+    [pod] = stand.bound("plain")
+    assert pod["spec"]["nodeName"] == node
+    assert "optimus.dev/offered-node" not in (pod["metadata"].get("annotations") or {})
