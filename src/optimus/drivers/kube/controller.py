@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -69,6 +70,7 @@ class Controller:
                 await watching.start()
                 await watch_queues(watching, self.mirror)
                 self.synced.set()
+                gc.freeze()  # tens of thousands of objects that stay: searching them again and again takes seconds
                 LOG.info("synced: %d nodes, %d pods", len(self.mirror.nodes), len(self.mirror.pods))
                 await self._stand(client, watching, stop)
             finally:

@@ -29,6 +29,8 @@ from optimus.model.reasons import Reason
 LOG = logging.getLogger(__name__)
 GATHER_S = 0.02
 """After the first news, others that come with it are waited for."""
+MANY_BINDS, GATHER_LONGER_S = 100, 0.1
+"""While so many binds are on their way, most news are that one has arrived, which changes no decision."""
 TICK_S = 10.0
 UNSETTLED_S = 1.0
 TARGET_STEP_MS = 1_000
@@ -87,4 +89,4 @@ class Leading:
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), min(left, UNSETTLED_S if self._acting.unsettled else left))
-                await asyncio.sleep(GATHER_S)
+                await asyncio.sleep(GATHER_LONGER_S if self._acting.unsettled > MANY_BINDS else GATHER_S)
