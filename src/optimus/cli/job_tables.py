@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rich.text import Text
@@ -92,14 +92,31 @@ def nodes(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
     table = []
     for row in rows:
         used = sum(row["usedMilli"])
-        grid = Text("".join(_cell(milli) for milli in row["usedMilli"]))
+        lost = gone(row)
+        grid = Text("".join("×" if n in lost and not used else _cell(used) for n, used in enumerate(row["usedMilli"])))
         models = ", ".join(sorted(set(row["models"]))) or "–"
-        cells: list[Text | str] = [row["name"], "ready" if row["ready"] else "not ready", grid]
-        cells += [f"{gpus(used)} of {len(row['usedMilli'])}", models]
+        cells: list[Text | str] = [row["name"], node_state(row), grid]
+        cells += [f"{gpus(used)} of {devices(row)}", models]
         cells += [f"{row['cpuMilli'] // 1000} cores, {row['memoryMib'] // 1024} GiB", row["limits"]] if wide else []
         table.append(cells)
     header = ["node", "state", "GPUs", "in use", "model", *(["", "limits"] if wide else [])]
     printer.columns(table, header=header)
+
+
+def gone(node: Mapping[str, Any]) -> list[int]:
+    """Its devices that are no longer part of the cluster; a scheduler of before does not say."""
+    found: list[int] = node.get("gone") or []
+    return found
+
+
+def devices(node: Mapping[str, Any]) -> int:
+    return len(node["usedMilli"]) - len(gone(node))
+
+
+def node_state(node: Mapping[str, Any]) -> str:
+    if node["ready"]:
+        return "ready"
+    return "gone, not empty" if len(gone(node)) == len(node["usedMilli"]) else "not ready"
 
 
 def pools(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:  # noqa: ARG001 - one form for all tables

@@ -79,6 +79,8 @@ class Code(StrEnum):
     QUEUE_DRAINING = "QueueDraining"
     HOLD_EXPIRED = "HoldExpired"
     ROOM_LOST = "RoomLost"
+    # what is to be known of work that runs
+    LEFT_BEHIND = "LeftBehind"
 
 
 SENTENCES: dict[Code, str] = {
@@ -140,6 +142,7 @@ SENTENCES: dict[Code, str] = {
     Code.QUEUE_DRAINING: "queue {queue} is being drained",
     Code.HOLD_EXPIRED: "its place was held for {held} and not taken",
     Code.ROOM_LOST: "a part of the room held for it is gone",
+    Code.LEFT_BEHIND: "runs on {where}, no longer part of the cluster: it may end there, and nothing new is put there",
 }
 """The names in braces are the facts. Beside a `resource`, whole numbers are amounts in its unit (GPU and CPU in
 thousandths, memory in MiB, the rest in pieces)."""

@@ -18,6 +18,7 @@ from typing import Any
 
 from msgspec import structs
 
+from optimus.drivers.local.clusters import Gone, left_behind, with_old_numbers, with_what_is_left
 from optimus.drivers.local.hands import Hands, Spawn
 from optimus.drivers.local.holding import limits_of
 from optimus.drivers.local.journaling import Recalled
@@ -30,6 +31,7 @@ from optimus.lives.reconciling import end, grant, take_away, told_to_leave
 from optimus.model.jobs import job_of_workload
 from optimus.model.nodes import Node
 from optimus.model.observations import (
+    NodeGone,
     NodeSeen,
     Observation,
     PoolGone,
@@ -61,7 +63,11 @@ class Body:
         self.store = store
         self.engine = engine
         self.hands = hands
-        self.nodes = {node.name: node for node in nodes}
+        self.cluster = tuple(nodes)
+        """As it was named."""
+        self.nodes = {node.name: node for node in self.cluster}
+        self.gone: Gone = {}
+        """Of these nodes, what is no longer part of the cluster: it stays until what runs on it has ended."""
         self.queues: dict[str, Queue] = {}
         self.pools: dict[str, NodePool] = {}
         self.jobs: dict[str, Submitted] = {}
@@ -114,6 +120,9 @@ class Body:
         became of them, and then everybody can `stand_again`."""
         self.look_for_trouble()
         kept = self.store.read()
+        former = kept.cluster.former() if kept.cluster is not None else {}
+        self.cluster = with_old_numbers(self.cluster, former)
+        self.nodes, self.gone = with_what_is_left(self.cluster, former, kept.lives)
         self._facts += [NodeSeen(node) for node in self.nodes.values()]
         for pool in kept.pools:
             self.put_pool(pool, new=False)
@@ -269,6 +278,8 @@ class Body:
         elif self._facts or now_ms >= self._next_tick_ms:
             self._think(now_ms)
             self._reconcile(now_ms)
+        if self.gone:
+            self._let_go()
         self.unwritten = not self._write()
         if not self.unwritten:
             self.look_for_trouble()
@@ -286,6 +297,15 @@ class Body:
     def restless(self) -> bool:
         """Whether something is to be done at once."""
         return bool(self._facts or self._touched)
+
+    def _let_go(self) -> None:
+        """Of what is gone, all that is empty by now."""
+        nodes, gone = with_what_is_left(self.cluster, self.nodes, self.lives.values())
+        if gone == self.gone:
+            return
+        self._facts += [NodeSeen(nodes[name]) for name in self.gone if name in nodes]
+        self._facts += [NodeGone(name) for name in self.gone if name not in nodes]
+        self.nodes, self.gone = nodes, gone
 
     def _think(self, now_ms: int) -> None:
         facts, self._binding, self._facts = [*self._binding, *self._facts], [], []
@@ -456,6 +476,10 @@ class Body:
 
     def lives_of(self, job: str) -> list[Life]:
         return [self.lives[name] for name in self._parts.get(job, ())]
+
+    def left_behind(self, life: Life) -> list[str]:
+        """Where it is on something that is no longer part of the cluster."""
+        return left_behind(life, self.nodes, self.gone) if self.gone else []
 
     def folder_of(self, start: str) -> Path:
         return self.store.folder / "runs" / start

@@ -16,21 +16,23 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from optimus.drivers.local import line, views
 from optimus.drivers.local.body import Body
+from optimus.drivers.local.clusters import DEFAULT_QUEUE, Cluster, differences, remembered
 from optimus.drivers.local.desk import Desk
 from optimus.drivers.local.journaling import Recalled
 from optimus.drivers.local.keeping.limiting import limiting_here
 from optimus.drivers.local.progress import Progress
 from optimus.drivers.local.real_hands import RealHands
 from optimus.drivers.local.retention import Retention
-from optimus.drivers.local.store import Store
+from optimus.drivers.local.store import Store, StoreError
 from optimus.engine.engine import Engine
 from optimus.lives import Ended
+from optimus.model.jobs import job_of_workload
 from optimus.model.nodes import Node
-from optimus.model.pools import NodePool
-from optimus.model.queues import Queue
+from optimus.model.reasons import Code, named, reason
 
 LOG = logging.getLogger(__name__)
 SOCKET = "engine.sock"
@@ -67,24 +69,45 @@ class Running:
         self._tell_at = 0.0
         self._turn_s = 0.0
 
-    async def open(
-        self, queues: tuple[Queue, ...], pools: tuple[NodePool, ...], recalled: Recalled | None = None
-    ) -> None:
-        """Take over what is there; queues and pools that are not known yet are added. `recalled`: from the journal."""
+    async def open(self, cluster: Cluster, recalled: Recalled | None = None) -> list[str]:
+        """Take over what is there; queues and pools that are not known yet are added. `recalled`: from the journal.
+        Returns what people have to know of it: what is another cluster than before, and what that means."""
         await self.hands.keeper.start()
         unfinished = self.body.open()
-        for pool in pools:
+        for pool in cluster.pools:
             if self.body.pools.get(pool.name) != pool:
                 self.body.put_pool(pool)
-        for queue in queues:
+        told = []
+        for queue in cluster.queues:
             if queue.name not in self.body.queues:
                 self.body.put_queue(queue)
+            elif self.body.queues[queue.name] != queue and queue != DEFAULT_QUEUE:
+                told.append(f"queue {queue.name} stays as the store has it: submit it to change it (`optimus submit`)")
         await self.hands.adopt(unfinished)
         self.body.stand_again(recalled)
+        told = [*self._remember(cluster), *told]
         socket = self.store.folder / SOCKET
         socket.unlink(missing_ok=True)
         await asyncio.start_unix_server(self._serve, str(socket), limit=line.LONGEST)
         os.chmod(socket, 0o600)
+        return told
+
+    def _remember(self, cluster: Cluster) -> list[str]:
+        """The cluster, for the next start. Returns what is another one than at the last."""
+        body, known = self.body, self.store.cluster()
+        told = differences(known.nodes, body.cluster) if known is not None else []
+        told = [f"the cluster has changed: {'; '.join(told)}"] if told else []
+        there = [body.nodes[name] for name in body.gone]
+        for life in body.lives.values():
+            if where := body.left_behind(life):
+                left, job = reason(Code.LEFT_BEHIND, where=named(where)), job_of_workload(life.workload)
+                told.append(f"{life.workload.removeprefix('default/')} {left.text()}")
+                body.happened(now_ms(), job, str(left.code), left.text())
+        new = remembered(structs.replace(cluster, nodes=body.cluster), known, there)
+        if new != known:
+            with contextlib.suppress(StoreError), self.store.turn():  # on a full disk, at another start
+                self.store.put_cluster(new)
+        return told
 
     async def run(self, stop: asyncio.Event) -> None:
         look_at = clear_at = 0.0

@@ -1,7 +1,7 @@
 """The store: what must not be forgotten, in one SQLite file.
 
 Why: `kill -9` and a pulled plug must lose nothing that somebody was told is done.
-Owns: jobs, their lives and replicas, queues and pools, run times to learn from, and what happened.
+Owns: jobs, their lives and replicas, the cluster, queues and pools, run times to learn from, and what happened.
 Must not: interpret any of it.
 
 A turn of the body is one transaction: everything or nothing. The log is written through to the disk before a commit
@@ -25,6 +25,7 @@ import msgspec
 from msgspec import Struct
 
 from optimus.drivers.local import disk
+from optimus.drivers.local.clusters import Known
 from optimus.lives import Life, Replica
 from optimus.model.jobs import Job
 from optimus.model.pools import NodePool
@@ -90,6 +91,8 @@ class Kept(Struct, frozen=True, kw_only=True):
     replicas: tuple[tuple[str, Replica], ...]
     """(workload, replica)."""
     runs: tuple[Run, ...]
+    cluster: Known | None = None
+    """That it was started with at last."""
 
 
 class Store:
@@ -159,6 +162,9 @@ class Store:
                 raise StoreError(disk.advice(self.folder, error)) from error
             raise
 
+    def put_cluster(self, known: Known) -> None:
+        self._put_thing("cluster", "", known)
+
     def put_queue(self, queue: Queue) -> None:
         self._put_thing("queue", queue.name, queue)
 
@@ -220,7 +226,11 @@ class Store:
             runs=tuple(
                 Run(*row) for row in self._db.execute("SELECT queue, family, run_ms, work_ms FROM runs ORDER BY id")
             ),
+            cluster=self.cluster(),
         )
+
+    def cluster(self) -> Known | None:
+        return next(self._things("cluster", Known), None)
 
     def happenings(self, name: str, at_most: int = 200) -> list[Happening]:
         rows = self._db.execute(

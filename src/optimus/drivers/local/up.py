@@ -27,76 +27,56 @@ from pathlib import Path
 from msgspec import Struct
 
 from optimus.drivers.local import disk
+from optimus.drivers.local.clusters import Cluster, again
 from optimus.drivers.local.journaling import KEPT_MIB, Recalled, begin_journal, kept_policy, recall
 from optimus.drivers.local.line import RefusedError
-from optimus.drivers.local.machine import this_machine, virtual_nodes
 from optimus.drivers.local.running import Running, address_file, now_ms
 from optimus.drivers.local.store import Store, StoreError
 from optimus.engine.engine import Engine
 from optimus.engine.policy_loading import PolicyError
-from optimus.model.nodes import Node
-from optimus.model.pools import NodePool
-from optimus.model.queues import Queue
-from optimus.model.settings import Settings
 
 LOG = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-DEFAULT_QUEUE = Queue(name="default")
 AGAIN_S = 1.0
-Ready = Callable[[str, str, str], None]
-"""Is told the address, the token, and what processes are held to."""
 
 
 class UpError(Exception):
     """It cannot start; the text says why and what to do."""
 
 
-class Cluster(Struct, frozen=True, kw_only=True):
-    """What this machine shall be."""
+class Begun(Struct, frozen=True, kw_only=True):
+    """It is up, and what people should know of it."""
 
-    nodes: tuple[Node, ...]
-    pools: tuple[NodePool, ...] = ()
-    queues: tuple[Queue, ...] = (DEFAULT_QUEUE,)
-    settings: Settings = Settings()
-    told: str = ""
-    """For people: what it is."""
-    opening: str = ""
-    """Documents that are submitted where nothing has been yet."""
-    where: str = ""
-    """The folder of those jobs."""
-
-
-def machine_or_virtual(nodes: int, gpus: int) -> Cluster:
-    """So many virtual nodes; with none named, this machine if it has GPUs."""
-    if nodes or gpus:
-        count, each = nodes or 1, gpus or 8
-        return Cluster(nodes=virtual_nodes(count, each), told=f"{count} virtual nodes with {each} GPUs each")
-    real = this_machine()
-    if real.devices:
-        return Cluster(nodes=(real,), told=f"{real.name} with {len(real.devices)} GPUs")
-    return Cluster(
-        nodes=virtual_nodes(2, 4), told="no GPU found here: 2 virtual nodes with 4 GPUs each (--nodes, --gpus)"
-    )
+    address: str
+    token: str
+    limits: str
+    """What processes are held to."""
+    cluster: str
+    changed: list[str]
+    """What is another cluster than at the last start, and what still runs on what is gone."""
 
 
 def run(
-    cluster: Cluster,
+    cluster: Cluster | None,
     folder: Path,
     *,
     host: str,
     port: int,
     policy: str,
-    ready: Ready,
+    ready: Callable[[Begun], None],
     journal_mib: int = KEPT_MIB,
 ) -> int:
-    """Until it is told to stop. `ready` is called once everything answers. Returns how many replicas go on running
-    without it. `journal_mib`: so much of the journal is kept; 0: there is none."""
+    """Until it is told to stop. `cluster`: None for the one the store remembers, or what is found here. `ready` is
+    called once everything answers. Returns how many replicas go on running without it. `journal_mib`: so much of the
+    journal is kept; 0: there is none."""
     listening = _listen(host, port)
     token = "" if host in LOOPBACK else _token(folder)
     try:
         store = Store(folder)
     except StoreError as error:
         raise UpError(str(error)) from error
+    if cluster is None:
+        cluster = again(store.cluster())
     try:
         engine = Engine(policy=kept_policy(policy, folder), settings=cluster.settings, on_notice=LOG.warning)
     except PolicyError as error:
@@ -119,7 +99,7 @@ async def _run(
     recalled: Recalled,
     address: str,
     token: str,
-    ready: Ready,
+    ready: Callable[[Begun], None],
 ) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -127,7 +107,7 @@ async def _run(
         loop.add_signal_handler(number, stop.set)
     running = Running(store, engine, cluster.nodes)
     try:
-        await running.open(cluster.queues, cluster.pools, recalled)
+        changed = await running.open(cluster, recalled)
         if cluster.opening and not running.body.jobs:
             running.desk.submit(cluster.opening, "the opening", cluster.where)
     except (StoreError, RefusedError) as error:
@@ -138,7 +118,8 @@ async def _run(
     serving = asyncio.create_task(_serve(listening, store.folder, token))
     turning = asyncio.create_task(running.run(stop))
     await asyncio.sleep(0)
-    ready(address, token, running.limiting.told())
+    limits = running.limiting.told()
+    ready(Begun(address=address, token=token, limits=limits, cluster=cluster.told, changed=changed))
     try:
         await turning
     finally:
