@@ -97,6 +97,43 @@ def test_output_of_earlier_attempts(up: Up) -> None:
     assert "known are worker-0" in up.cli("logs", "again", "--replica", "worker-1").stderr
 
 
+@pytest.mark.parametrize(
+    ("job", "words", "told"),
+    [
+        ("one", ["--replica", "worker-1"], "default/one has no replica worker-1; it can have worker-0"),
+        ("one", ["--replica", "boss-0"], "default/one has no replica boss-0; it can have worker-0"),
+        ("one", ["--attempt", "9"], "default/one has no attempt 9; it has had 1"),
+        ("parts", ["--replica", "12-worker-0"], "default/parts has no replica 12-worker-0; it can have 0-worker-0"),
+        ("parts", ["--replica", "worker-0"], "default/parts has no replica worker-0; it can have 0-worker-0"),
+    ],
+)
+def test_nobody_waits_for_a_replica_that_never_comes(up: Up, job: str, words: list[str], told: str) -> None:
+    if job == "parts" and not any(row["name"] == job for row in up.api.get("/v1/jobs")):
+        up.cli("run", "-d", "--name", job, "--array", "12", "--gpus", "4", "--", "sleep", "600")
+    ran = up.cli("logs", "-f", *words, job)
+    assert (ran.returncode, ran.stderr) == (1, f"Error: {told}\n")
+
+
+def test_one_may_follow_a_replica_that_has_not_begun(up: Up) -> None:
+    up.cli("run", "-d", "--name", "late", "--array", "3", "--gpus", "4", "--", "bash", "-c", "echo I am $OPTIMUS_PART")
+    following = subprocess.Popen(
+        [sys.executable, "-m", "optimus", "logs", "-f", "late", "--replica", "2-worker-0"],
+        env=up.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    up.cli("cancel", "parts")
+    up.reaches("late", "Succeeded")
+    told, _ = following.communicate(timeout=60)
+    assert (following.returncode, told) == (0, "2-worker-0 │ I am 2\n")
+
+
+def test_output_of_many_parts_is_in_order(up: Up) -> None:
+    up.cli("run", "--name", "many", "--array", "12", "--gpus", "0.1", "--", "bash", "-c", "echo $OPTIMUS_PART")
+    told = up.cli("logs", "many").stdout.splitlines()
+    assert [line.split(" │ ")[1] for line in told] == [str(part) for part in range(12)]
+
+
 def test_output_is_as_it_was_written(up: Up) -> None:
     ran = up.cli("run", "--name", "raw", "--gpus", "0", "--", "printf", "a\\tb\\n[bold]c\\n\\033[31md\\033[0m\\n")
     assert ran.stdout == "a\tb\n[bold]c\n\x1b[31md\x1b[0m\n"

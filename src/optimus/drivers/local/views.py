@@ -78,6 +78,8 @@ class JobView(Struct, frozen=True, kw_only=True, rename="camel"):
     """Why it waits, is being stopped or has failed; of one that runs, what is to be known of its place."""
     min_replicas: int
     max_replicas: int
+    roles: dict[str, int]
+    """By role: how many replicas it can have; they are called worker-0, worker-1 …, of an array 3-worker-0."""
     running_replicas: int
     gpu_milli: int
     """Of all the replicas it has; of its smallest gang while it has none."""
@@ -183,6 +185,7 @@ def job_view(body: Body, job: str) -> JobView:
         reason=_why(body, lives, phases, phase),
         min_replicas=least,
         max_replicas=sum(maximum_replicas(workload.gang)),
+        roles={chain.role.name: chain.capacity for chain in chains(workload.gang)},
         running_replicas=sum(view.state == "running" for view in replicas),
         gpu_milli=held or _least_milli(workload),
         attempt=max((life.attempt for life in lives), default=0),
