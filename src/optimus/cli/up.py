@@ -37,6 +37,12 @@ Demo = Annotated[bool, typer.Option("--demo", help="A cluster of 16 virtual GPUs
 JournalSize = Annotated[
     str, typer.Option("--journal", metavar="SIZE", help="So much of the journal is kept, for a week; 0: none.")
 ]
+Set = Annotated[
+    list[str],
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="A setting of the cluster, such as sizingInterval=10s; also several."
+    ),
+]
 Under = Annotated[
     str,
     typer.Option(
@@ -68,6 +74,7 @@ def up(
     policy: Under = "default",
     journal: JournalSize = "512Mi",
     demo: Demo = False,
+    settings: Set = [],  # noqa: B006 - typer wants a list, and nobody changes it
 ) -> None:
     """Schedule real work on this machine: scheduler and HTTP API, until Ctrl-C.
 
@@ -76,31 +83,19 @@ def up(
     Fails (1) with a word if the port, the store or the cluster file cannot be used.
     """
     one_thread_each()
+    from optimus.api.settings import SettingsError, with_settings
     from optimus.cli.presents import demand_policy
-    from optimus.drivers.local import clusters
     from optimus.drivers.local.up import Begun, UpError, run
+    from optimus.model.settings import Settings
 
-    virtual = nodes is not None or gpus is not None
-    if cluster is not None and virtual:
-        raise typer.BadParameter(
-            "nodes come from the file or from --nodes and --gpus, not from both", param_hint="--cluster"
-        )
-    if demo and (cluster is not None or virtual or real):
-        raise typer.BadParameter("the demo has a cluster of its own", param_hint="--demo")
-    if real and (cluster is not None or virtual):
-        raise typer.BadParameter("is this machine as it is: without --cluster, --nodes and --gpus", param_hint="--real")
     journal_mib = _size("--journal", journal)
     demand_policy(policy)
+    try:
+        with_settings(Settings(), settings)
+    except SettingsError as error:
+        raise typer.BadParameter(str(error), param_hint="--set") from None
     folder = _folder(store)
-    found: Cluster | None = None
-    if demo:
-        found = _demo()
-    elif cluster is not None:
-        found = _from_file(cluster)
-    elif virtual:
-        found = clusters.virtual(nodes or 1, clusters.VIRTUAL_GPUS if gpus is None else gpus)
-    elif real:
-        found = clusters.real_machine()
+    found = _named(cluster, nodes, gpus, real=real, demo=demo)
 
     def ready(begun: Begun) -> None:
         say(f"optimus is up at {begun.address}: {begun.cluster}", "bold")
@@ -115,13 +110,44 @@ def up(
             say(f"{'try:' if not number else '':5} {called}{command.removeprefix('optimus')}")
 
     try:
-        left = run(found, folder, host=host, port=port, policy=policy, ready=ready, journal_mib=journal_mib)
+        left = run(
+            found,
+            folder,
+            host=host,
+            port=port,
+            policy=policy,
+            ready=ready,
+            journal_mib=journal_mib,
+            settings=lambda base: with_settings(base, settings),
+        )
     except UpError as error:
         say(f"Error: {error}", "red")
         raise typer.Exit(1) from None
     if left:
         goes_on = "1 replica goes" if left == 1 else f"{left} replicas go"
         say(f"{goes_on} on running; `optimus up` on the same store takes over what runs.")
+
+
+def _named(cluster: Path | None, nodes: int | None, gpus: int | None, *, real: bool, demo: bool) -> Cluster | None:
+    """None: nothing is said of it."""
+    from optimus.drivers.local import clusters
+
+    virtual = nodes is not None or gpus is not None
+    if cluster is not None and virtual:
+        raise typer.BadParameter(
+            "nodes come from the file or from --nodes and --gpus, not from both", param_hint="--cluster"
+        )
+    if demo and (cluster is not None or virtual or real):
+        raise typer.BadParameter("the demo has a cluster of its own", param_hint="--demo")
+    if real and (cluster is not None or virtual):
+        raise typer.BadParameter("is this machine as it is: without --cluster, --nodes and --gpus", param_hint="--real")
+    if demo:
+        return _demo()
+    if cluster is not None:
+        return _from_file(cluster)
+    if virtual:
+        return clusters.virtual(nodes or 1, clusters.VIRTUAL_GPUS if gpus is None else gpus)
+    return clusters.real_machine() if real else None
 
 
 def _folder(store: Path | None) -> Path:

@@ -81,6 +81,10 @@ class Code(StrEnum):
     ROOM_LOST = "RoomLost"
     # what is to be known of work that runs
     LEFT_BEHIND = "LeftBehind"
+    GROWS_NOW = "GrowsNow"
+    GROWS_LATER = "GrowsLater"
+    NOT_WORTH_IT = "NotWorthIt"
+    KEPT_FOR_OTHERS = "KeptForOthers"
 
 
 SENTENCES: dict[Code, str] = {
@@ -143,6 +147,12 @@ SENTENCES: dict[Code, str] = {
     Code.HOLD_EXPIRED: "its place was held for {held} and not taken",
     Code.ROOM_LOST: "a part of the room held for it is gone",
     Code.LEFT_BEHIND: "runs on {where}, no longer part of the cluster: it may end there, and nothing new is put there",
+    Code.GROWS_NOW: "grows to {replicas} replicas with the next decision",
+    Code.GROWS_LATER: "grows to {replicas} replicas in {wait}, if nothing else comes: it {did} {ago} ago, and a size "
+    "stays for a while",
+    Code.NOT_WORTH_IT: "there is room for {replicas} replicas, but a restart costs {cost}: as it runs now, that does "
+    "not pay back yet",
+    Code.KEPT_FOR_OTHERS: "{free} free in pool {pool}: not enough for its next size, kept for others, or worth more to them",
 }
 """The names in braces are the facts. Beside a `resource`, whole numbers are amounts in its unit (GPU and CPU in
 thousandths, memory in MiB, the rest in pieces)."""

@@ -24,7 +24,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from optimus.drivers.local import disk
 from optimus.drivers.local.clusters import Cluster, again
@@ -34,6 +34,7 @@ from optimus.drivers.local.running import Running, address_file, now_ms
 from optimus.drivers.local.store import Store, StoreError
 from optimus.engine.engine import Engine
 from optimus.engine.policy_loading import PolicyError
+from optimus.model.settings import Settings
 
 LOG = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -65,10 +66,11 @@ def run(
     policy: str,
     ready: Callable[[Begun], None],
     journal_mib: int = KEPT_MIB,
+    settings: Callable[[Settings], Settings] = lambda base: base,
 ) -> int:
     """Until it is told to stop. `cluster`: None for the one the store remembers, or what is found here. `ready` is
     called once everything answers. Returns how many replicas go on running without it. `journal_mib`: so much of the
-    journal is kept; 0: there is none."""
+    journal is kept; 0: there is none. `settings`: those of the cluster, changed."""
     listening = _listen(host, port)
     token = "" if host in LOOPBACK else _token(folder)
     try:
@@ -77,6 +79,7 @@ def run(
         raise UpError(str(error)) from error
     if cluster is None:
         cluster = again(store.cluster())
+    cluster = structs.replace(cluster, settings=settings(cluster.settings))
     try:
         engine = Engine(policy=kept_policy(policy, folder), settings=cluster.settings, on_notice=LOG.warning)
     except PolicyError as error:
