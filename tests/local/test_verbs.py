@@ -181,5 +181,5 @@ def test_what_nobody_needs_is_deleted_for_good(up: Up) -> None:
 
 def test_several_files_are_all_looked_at(up: Up) -> None:
     ran = up.cli("submit", "no-such.yaml", "-", stdin="kind: Queue\nmetadata: {name: late}\n")
-    assert ran.returncode == 1 and "no-such.yaml cannot be read" in ran.stderr
+    assert ran.returncode == 2 and "no-such.yaml cannot be read" in ran.stderr
     assert ran.stdout == "queue late submitted\n", "the other file is done"

@@ -186,6 +186,9 @@ def _from_file(path: Path) -> Cluster:
     from optimus.drivers.local.clusters import DEFAULT_QUEUE, Cluster
     from optimus.model.reasons import counted
 
+    if not path.is_file():
+        why = "is a folder; name a file" if path.is_dir() else "there is no such file"
+        raise typer.BadParameter(f"{path}: {why}", param_hint="--cluster")
     loaded = load_files(path)
     for error in loaded.errors:
         say(f"Error: {error}", "red")

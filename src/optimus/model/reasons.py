@@ -152,7 +152,8 @@ SENTENCES: dict[Code, str] = {
     "stays for a while",
     Code.NOT_WORTH_IT: "there is room for {replicas} replicas, but a restart costs {cost}: as it runs now, that does "
     "not pay back yet",
-    Code.KEPT_FOR_OTHERS: "{free} free in pool {pool}: not enough for its next size, kept for others, or worth more to them",
+    Code.KEPT_FOR_OTHERS: "{free} free in pool {pool}: not enough for its next size, kept for others, or worth "
+    "more to them",
 }
 """The names in braces are the facts. Beside a `resource`, whole numbers are amounts in its unit (GPU and CPU in
 thousandths, memory in MiB, the rest in pieces)."""
