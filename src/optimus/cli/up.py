@@ -117,6 +117,7 @@ def up(
             port=port,
             policy=policy,
             ready=ready,
+            tell=lambda text: say(text, "yellow"),
             journal_mib=journal_mib,
             settings=lambda base: with_settings(base, settings),
         )

@@ -12,6 +12,7 @@ import contextlib
 import logging
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,26 @@ TELL_S = 0.1
 SELDOM = 9
 """Telling takes at most a tenth of the time: an array of ten thousand parts is not looked through at every start. The
 same holds for reading progress."""
+WELL_S = 3.0
+"""So long nothing may be wrong before a trouble is over."""
 READING = ("everything", "events", "document", "snapshot")
 LISTENERS_BEHIND = 64 << 20
 """Bytes that a listener may be behind before it is cut off."""
 
 
 class Running:
-    def __init__(self, store: Store, engine: Engine, nodes: tuple[Node, ...]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        engine: Engine,
+        nodes: tuple[Node, ...],
+        tell: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        """`tell`: whoever sits in front of it."""
+        self._tell_person = tell
+        self._troubled = False
+        """Somebody was told of a trouble that is not over."""
+        self._well_at = 0.0
         self.store = store
         self.limiting = limiting_here(store.folder)
         self.hands = RealHands(store.folder / "runs", self._started, self._ended, self.limiting)
@@ -114,6 +128,7 @@ class Running:
         while not stop.is_set():
             self._turn()
             now = time.monotonic()
+            self._mention_trouble(now)
             if now >= self._tell_at:
                 self._tell()
             if now >= clear_at:
@@ -137,6 +152,17 @@ class Running:
         with contextlib.suppress(OSError):
             (self.store.folder / SOCKET).unlink(missing_ok=True)
         self.store.close()
+
+    def _mention_trouble(self, now: float) -> None:
+        """Once when it begins, once when it is over: not every time that a disk is full to the brim and then not."""
+        if self.body.trouble:
+            self._well_at = now + WELL_S
+            if not self._troubled:
+                self._troubled = True
+                self._tell_person(self.body.trouble)
+        elif self._troubled and now >= self._well_at:
+            self._troubled = False
+            self._tell_person(f"{self.store.folder} can be written again: all is recorded, and new work starts again")
 
     def _turn(self) -> None:
         begun = time.monotonic()

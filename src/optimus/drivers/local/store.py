@@ -98,6 +98,8 @@ class Kept(Struct, frozen=True, kw_only=True):
 class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._failed = ""
+        """Why the last turn could not be written, if it could not."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(folder / "lock")
@@ -135,8 +137,12 @@ class Store:
                 self.drop_thing("room", "")
 
     def trouble(self) -> str:
-        """Why nothing new should be begun; empty if it may."""
-        return disk.trouble(self.folder)
+        """Why nothing new should be begun; empty if it may. After a failure it is tried whether it is over."""
+        found = disk.trouble(self.folder)
+        if not found and self._failed:
+            with suppress(StoreError), self.turn():
+                self._db.execute("INSERT OR REPLACE INTO facts VALUES ('tried', '')")
+        return found or self._failed
 
     def close(self) -> None:
         self._db.close()
@@ -151,6 +157,7 @@ class Store:
             self._db.execute("BEGIN IMMEDIATE")
             yield
             self._db.execute("COMMIT")
+            self._failed = ""
         except BaseException as error:
             with suppress(sqlite3.Error):
                 if self._db.in_transaction:
@@ -159,7 +166,8 @@ class Store:
                     # the log may have come to its end while what it holds has a place: then the next turn begins anew
                     self._db.execute("PRAGMA wal_checkpoint(RESTART)")
             if isinstance(error, sqlite3.Error):
-                raise StoreError(disk.advice(self.folder, error)) from error
+                self._failed = disk.advice(self.folder, error)
+                raise StoreError(self._failed) from error
             raise
 
     def put_cluster(self, known: Known) -> None:

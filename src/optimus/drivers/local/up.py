@@ -39,6 +39,8 @@ from optimus.model.settings import Settings
 LOG = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 AGAIN_S = 1.0
+ADDRESS_ROOM = 63
+"""Bytes of the address file before the end of its line."""
 
 
 class UpError(Exception):
@@ -65,12 +67,14 @@ def run(
     port: int,
     policy: str,
     ready: Callable[[Begun], None],
+    tell: Callable[[str], None],
     journal_mib: int = KEPT_MIB,
     settings: Callable[[Settings], Settings] = lambda base: base,
 ) -> int:
-    """Until it is told to stop. `cluster`: None for the one the store remembers, or what is found here. `ready` is
-    called once everything answers. Returns how many replicas go on running without it. `journal_mib`: so much of the
-    journal is kept; 0: there is none. `settings`: those of the cluster, changed."""
+    """Until it is told to stop. Returns how many replicas go on running without it. `cluster`: None for the one the
+    store remembers, or what is found here; `settings`: its own, changed. `ready` is called once everything answers,
+    `tell` when something is wrong with the store and when it is well again. `journal_mib`: so much of the journal is
+    kept; 0: there is none."""
     listening = _listen(host, port)
     token = "" if host in LOOPBACK else _token(folder)
     try:
@@ -88,7 +92,7 @@ def run(
     journal = begin_journal(engine, folder, journal_mib, now_ms())
     address = f"http://{_from_here(host)}:{listening.getsockname()[1]}"
     try:
-        return asyncio.run(_run(cluster, store, listening, engine, recalled, address, token, ready))
+        return asyncio.run(_run(cluster, store, listening, engine, recalled, address, token, ready, tell))
     finally:
         if journal is not None:
             journal.close()
@@ -103,12 +107,13 @@ async def _run(
     address: str,
     token: str,
     ready: Callable[[Begun], None],
+    tell: Callable[[str], None],
 ) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
-    running = Running(store, engine, cluster.nodes)
+    running = Running(store, engine, cluster.nodes, tell)
     try:
         changed = await running.open(cluster, recalled)
         if cluster.opening and not running.body.jobs:
@@ -117,7 +122,8 @@ async def _run(
         raise UpError(str(error)) from error
     except OSError as error:
         raise UpError(disk.advice(store.folder, error)) from error
-    _write_down(address, address_file(store.folder))
+    if not _write_down(address, address_file(store.folder)):
+        changed.append(f"the address could not be written down; others say where it is: --target {address}")
     serving = asyncio.create_task(_serve(listening, store.folder, token))
     turning = asyncio.create_task(running.run(stop))
     await asyncio.sleep(0)
@@ -131,16 +137,27 @@ async def _run(
             await serving
         left = sum(len(replicas) for replicas in running.body.replicas.values())
         await running.close()
-        with contextlib.suppress(OSError):
-            address_file(store.folder).unlink(missing_ok=True)
+        _write_down("", address_file(store.folder))
     return left
 
 
-def _write_down(address: str, file: Path) -> None:
-    """In place: where a killed one has left its own, a full disk is no hindrance; where not, people name it."""
-    with contextlib.suppress(OSError), os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o644), "wb", 0) as written:
-        written.write(f"{address:<63}\n".encode())
-        written.truncate()
+def _write_down(address: str, file: Path) -> bool:
+    """For others to find, all of it or nothing. A file that is there is written in place, which needs no room: at the
+    end it is emptied and not removed, so that the next start finds its place on a full disk."""
+    line = f"{address:<{ADDRESS_ROOM}}\n".encode()
+    new = file.with_suffix(f".{os.getpid()}")
+    try:
+        if file.exists() and file.stat().st_size == len(line):
+            with file.open("r+b", buffering=0) as written:
+                written.write(line)
+        else:
+            new.write_bytes(line)
+            new.replace(file)
+    except OSError:
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
+        return False
+    return True
 
 
 async def _serve(listening: socket.socket, folder: Path, token: str) -> None:
