@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -132,6 +133,23 @@ def test_output_of_many_parts_is_in_order(up: Up) -> None:
     up.cli("run", "--name", "many", "--array", "12", "--gpus", "0.1", "--", "bash", "-c", "echo $OPTIMUS_PART")
     told = up.cli("logs", "many").stdout.splitlines()
     assert [line.split(" │ ")[1] for line in told] == [str(part) for part in range(12)]
+
+
+def test_a_job_runs_in_the_folder_and_the_pool_it_names(up: Up, tmp_path: Path) -> None:
+    ran = up.cli("run", "--workdir", str(tmp_path), "--pool", "default", "--name", "here", "--", "pwd")
+    assert (ran.returncode, ran.stdout) == (0, f"{tmp_path}\n"), ran.stderr
+    assert up.api.get("/v1/jobs/default/here/document")["spec"]["pools"] == ["default"]
+    up.cli("run", "-d", "--pool", "nowhere", "--name", "lost", "--", "true")
+    until(lambda: up.job("lost")["reason"] is not None, "there is a reason")
+    assert up.job("lost")["reason"]["text"] == "there is no node pool nowhere"
+    up.cli("cancel", "lost")
+
+
+def test_a_gang_that_is_over_has_no_gpus(up: Up) -> None:
+    up.cli("run", "--name", "three", "--replicas", "3", "--gpus", "0.5", "--", "true")
+    (row,) = [line.split() for line in up.cli("get", "jobs", "three").stdout.splitlines() if line.startswith("three")]
+    assert row[:5] == ["three", "default", "Succeeded", "3", "–"]
+    assert "  replicas   3\n" in up.cli("describe", "three").stdout
 
 
 def test_output_is_as_it_was_written(up: Up) -> None:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from optimus.cli.showing import Printer
 from optimus.client.progress import Progress, progress_of
+from optimus.model.reasons import counted
 from optimus.model.units import format_duration_ms, format_moment_ms
 
 STYLES = {
@@ -51,7 +52,7 @@ def jobs(
             row["queue"],
             Text(row["phase"], style=STYLES.get(row["phase"], "")),
             replicas(row),
-            gpus(row["gpuMilli"]),
+            held(row),
             rough(now_ms - row["submittedMs"]),
             rough(_ran_ms(row, now_ms)) if row["startedMs"] else "–",
         ]
@@ -137,7 +138,7 @@ def described(printer: Printer, view: dict[str, Any], events: list[dict[str, Any
         ("phase", Text(view["phase"], style=STYLES.get(view["phase"], ""))),
         *([("why", f"{reason['code']}: {reason['text']}")] if reason else []),
         ("queue", f"{view['queue']}, {view['jobClass']}, priority {view['priority']}"),
-        ("replicas", f"{replicas(view)}, {gpus(view['gpuMilli'])} GPUs"),
+        ("replicas", replicas(view) + ("" if view["final"] else f", {counted(gpus(view['gpuMilli']), 'GPU')}")),
         ("command", " ".join(view["command"])),
         ("submitted", format_moment_ms(view["submittedMs"], now_ms)),
         *([("started", format_moment_ms(view["startedMs"], now_ms))] if view["startedMs"] else []),
@@ -194,12 +195,14 @@ def replicas(row: dict[str, Any]) -> str:
     if row["counts"]:
         done = row["counts"].get("Succeeded", 0)
         return f"{done} of {sum(row['counts'].values())} parts"
-    most = row["maxReplicas"]
-    return (
-        f"{row['runningReplicas']} of {most}"
-        if row["minReplicas"] == most
-        else (f"{row['runningReplicas']} of {row['minReplicas']}–{most}")
-    )
+    least, most = row["minReplicas"], row["maxReplicas"]
+    wanted = str(most) if least == most else f"{least}–{most}"
+    return wanted if row["final"] else f"{row['runningReplicas']} of {wanted}"
+
+
+def held(row: Mapping[str, Any]) -> str:
+    """GPUs that it has, or asks for while it has none; what is over has none and asks for none."""
+    return "–" if row["final"] else gpus(row["gpuMilli"])
 
 
 def gpus(milli: int) -> str:

@@ -54,6 +54,15 @@ Retries = Annotated[int, typer.Option(min=0, metavar="N", help="How often it sta
 Checkpoint = Annotated[
     str, typer.Option(metavar="SECONDS", help="It saves its work when asked (SIGTERM), and needs at most so long.")
 ]
+Pools = Annotated[
+    list[str],
+    typer.Option(
+        "--pool", metavar="NAME", help="To run in; several in order of preference.", autocompletion=completing.pools
+    ),
+]
+Workdir = Annotated[
+    str, typer.Option(metavar="FOLDER", help="Where the command runs. Else where it is submitted from.")
+]
 SOURCE = "optimus run"
 FIELDS = {
     "metadata.namespace": "--namespace",
@@ -69,6 +78,8 @@ FIELDS = {
     "spec.restart.backoffLimit": "--retries",
     "spec.checkpoint.graceSeconds": "--checkpoint",
     "spec.queue": "--queue",
+    "spec.pools": "--pool",
+    "spec.workdir": "--workdir",
     "spec.command": "COMMAND",
 }
 """Of the document, and what somebody has typed."""
@@ -113,6 +124,8 @@ def run(
     env: Env = [],  # noqa: B006 - typer wants a list, and nobody changes it
     checkpoint: Checkpoint = "",
     retries: Retries = 0,
+    pool: Pools = [],  # noqa: B006
+    workdir: Workdir = "",
     address: Address = "",
     namespace: Namespace = DEFAULT_NAMESPACE,
 ) -> None:
@@ -133,6 +146,8 @@ def run(
             "memory": memory,
             "class": workload_class,
             "priority": priority,
+            "pools": pool or None,
+            "workdir": str(Path(workdir).absolute()) if workdir else None,
             "arraySize": array,
             "env": _environment(env) or None,
             "checkpoint": {"graceSeconds": _number(checkpoint, "--checkpoint")} if checkpoint else None,

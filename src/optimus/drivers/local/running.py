@@ -189,7 +189,7 @@ class Running:
                     self._listeners.add(writer)
                 self._wake.set()
                 await writer.drain()
-        except ConnectionError:
+        except (ConnectionError, asyncio.CancelledError):  # they have gone, or we go: nothing that a person must read
             pass
         finally:
             self._listeners.discard(writer)
