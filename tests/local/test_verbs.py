@@ -152,6 +152,14 @@ def test_a_gang_that_is_over_has_no_gpus(up: Up) -> None:
     assert "  replicas   3\n" in up.cli("describe", "three").stdout
 
 
+def test_who_does_not_look_is_told_at_once_that_it_never_starts(up: Up) -> None:
+    ran = up.cli("run", "-d", "--name", "vast", "--memory", "1000Ti", "--", "true")
+    assert (ran.returncode, ran.stdout) == (0, "job default/vast submitted\n")
+    assert ran.stderr == f"Warning: as it is, it never starts: {up.job('vast')['reason']['text']}\n"
+    assert "1000" in ran.stderr or "1,000" in ran.stderr, ran.stderr
+    up.cli("cancel", "vast")
+
+
 def test_output_is_as_it_was_written(up: Up) -> None:
     ran = up.cli("run", "--name", "raw", "--gpus", "0", "--", "printf", "a\\tb\\n[bold]c\\n\\033[31md\\033[0m\\n")
     assert ran.stdout == "a\tb\n[bold]c\n\x1b[31md\x1b[0m\n"

@@ -87,6 +87,25 @@ class Code(StrEnum):
     KEPT_FOR_OTHERS = "KeptForOthers"
 
 
+NEVER_AS_IT_IS = frozenset(
+    {
+        Code.NO_SUCH_QUEUE,
+        Code.QUEUE_NOT_LEAF,
+        Code.QUEUE_INVALID,
+        Code.NAMESPACE_NOT_ALLOWED,
+        Code.NO_SUCH_POOL,
+        Code.CLASS_NOT_ALLOWED,
+        Code.TOO_LARGE_FOR_QUEUE,
+        Code.ABOVE_LIMIT,
+        Code.NO_SUCH_DEVICE,
+        Code.NO_MATCHING_NODE,
+        Code.NO_SUCH_LEVEL,
+        Code.NEVER_FITS,
+        Code.UNSUPPORTED,
+        Code.MALFORMED,
+    }
+)
+"""Waiting does not help: somebody has to change the job, its queue or the cluster."""
 SENTENCES: dict[Code, str] = {
     Code.NO_SUCH_QUEUE: "there is no queue {queue}",
     Code.QUEUE_NOT_LEAF: "queue {queue} has queues below it; submit to one of them: {children}",
