@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import measuring
-from optimus.client import Connection
+from optimus.client import Connection, JobError
 
 PARTS = 10_000
 DOCUMENTS = 3_000
@@ -46,9 +46,17 @@ class Machine:
         words = [sys.executable, "-m", "optimus", "up", "--port", "0", *size, *options]
         self.process = subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL)
         address = folder / "address"
-        while not address.exists():
+        while not address.exists() or not address.read_text().strip():
             time.sleep(0.05)
         self.api = Connection(address.read_text().strip())
+        while not self._answers():  # the process that speaks HTTP comes after the address
+            time.sleep(0.05)
+
+    def _answers(self) -> bool:
+        try:
+            return bool(self.api.get("/healthz")["ok"])
+        except JobError:
+            return False
 
     def submit(self, *names: str, array: int = 0) -> None:
         extra = f", arraySize: {array}" if array else ""

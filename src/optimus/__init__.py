@@ -11,6 +11,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # as in `typing`, whose import alone takes longer than this one may
 
 if TYPE_CHECKING:
+    from optimus.client.connection import ApiError as ApiError
     from optimus.client.connection import JobError as JobError
     from optimus.client.jobs import Job as Job
     from optimus.client.jobs import JobFailedError as JobFailedError
@@ -51,7 +52,7 @@ INSIDE_A_JOB = frozenset(
 )
 HOMES = {
     **dict.fromkeys(INSIDE_A_JOB, "optimus.inside"),
-    "JobError": "optimus.client.connection",
+    **dict.fromkeys(("ApiError", "JobError"), "optimus.client.connection"),
     **dict.fromkeys(("Job", "JobFailedError", "JobList", "LogLine", "job", "jobs"), "optimus.client.jobs"),
     **dict.fromkeys(("submit", "submit_all"), "optimus.client.submitting"),
 }
@@ -68,4 +69,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *HOMES})
+    """What there is to use; how it is looked up is nobody's business."""
+    return sorted({*HOMES, *(name for name in globals() if name.startswith("__"))})

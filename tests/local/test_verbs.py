@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -97,6 +98,68 @@ def test_output_of_earlier_attempts(up: Up) -> None:
     assert "known are worker-0" in up.cli("logs", "again", "--replica", "worker-1").stderr
 
 
+@pytest.mark.parametrize(
+    ("job", "words", "told"),
+    [
+        ("one", ["--replica", "worker-1"], "default/one has no replica worker-1; it can have worker-0"),
+        ("one", ["--replica", "boss-0"], "default/one has no replica boss-0; it can have worker-0"),
+        ("one", ["--attempt", "9"], "default/one has no attempt 9; it has had 1"),
+        ("parts", ["--replica", "12-worker-0"], "default/parts has no replica 12-worker-0; it can have 0-worker-0"),
+        ("parts", ["--replica", "worker-0"], "default/parts has no replica worker-0; it can have 0-worker-0"),
+    ],
+)
+def test_nobody_waits_for_a_replica_that_never_comes(up: Up, job: str, words: list[str], told: str) -> None:
+    if job == "parts" and not any(row["name"] == job for row in up.api.get("/v1/jobs")):
+        up.cli("run", "-d", "--name", job, "--array", "12", "--gpus", "4", "--", "sleep", "600")
+    ran = up.cli("logs", "-f", *words, job)
+    assert (ran.returncode, ran.stderr) == (1, f"Error: {told}\n")
+
+
+def test_one_may_follow_a_replica_that_has_not_begun(up: Up) -> None:
+    up.cli("run", "-d", "--name", "late", "--array", "3", "--gpus", "4", "--", "bash", "-c", "echo I am $OPTIMUS_PART")
+    following = subprocess.Popen(
+        [sys.executable, "-m", "optimus", "logs", "-f", "late", "--replica", "2-worker-0"],
+        env=up.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    up.cli("cancel", "parts")
+    up.reaches("late", "Succeeded")
+    told, _ = following.communicate(timeout=60)
+    assert (following.returncode, told) == (0, "2-worker-0 │ I am 2\n")
+
+
+def test_output_of_many_parts_is_in_order(up: Up) -> None:
+    up.cli("run", "--name", "many", "--array", "12", "--gpus", "0.1", "--", "bash", "-c", "echo $OPTIMUS_PART")
+    told = up.cli("logs", "many").stdout.splitlines()
+    assert [line.split(" │ ")[1] for line in told] == [str(part) for part in range(12)]
+
+
+def test_a_job_runs_in_the_folder_and_the_pool_it_names(up: Up, tmp_path: Path) -> None:
+    ran = up.cli("run", "--workdir", str(tmp_path), "--pool", "default", "--name", "here", "--", "pwd")
+    assert (ran.returncode, ran.stdout) == (0, f"{tmp_path}\n"), ran.stderr
+    assert up.api.get("/v1/jobs/default/here/document")["spec"]["pools"] == ["default"]
+    up.cli("run", "-d", "--pool", "nowhere", "--name", "lost", "--", "true")
+    until(lambda: up.job("lost")["reason"] is not None, "there is a reason")
+    assert up.job("lost")["reason"]["text"] == "there is no node pool nowhere"
+    up.cli("cancel", "lost")
+
+
+def test_a_gang_that_is_over_has_no_gpus(up: Up) -> None:
+    up.cli("run", "--name", "three", "--replicas", "3", "--gpus", "0.5", "--", "true")
+    (row,) = [line.split() for line in up.cli("get", "jobs", "three").stdout.splitlines() if line.startswith("three")]
+    assert row[:5] == ["three", "default", "Succeeded", "3", "–"]
+    assert "  replicas   3\n" in up.cli("describe", "three").stdout
+
+
+def test_who_does_not_look_is_told_at_once_that_it_never_starts(up: Up) -> None:
+    ran = up.cli("run", "-d", "--name", "vast", "--memory", "1000Ti", "--", "true")
+    assert (ran.returncode, ran.stdout) == (0, "job default/vast submitted\n")
+    assert ran.stderr == f"Warning: as it is, it never starts: {up.job('vast')['reason']['text']}\n"
+    assert "1000" in ran.stderr or "1,000" in ran.stderr, ran.stderr
+    up.cli("cancel", "vast")
+
+
 def test_output_is_as_it_was_written(up: Up) -> None:
     ran = up.cli("run", "--name", "raw", "--gpus", "0", "--", "printf", "a\\tb\\n[bold]c\\n\\033[31md\\033[0m\\n")
     assert ran.stdout == "a\tb\n[bold]c\n\x1b[31md\x1b[0m\n"
@@ -144,5 +207,5 @@ def test_what_nobody_needs_is_deleted_for_good(up: Up) -> None:
 
 def test_several_files_are_all_looked_at(up: Up) -> None:
     ran = up.cli("submit", "no-such.yaml", "-", stdin="kind: Queue\nmetadata: {name: late}\n")
-    assert ran.returncode == 1 and "no-such.yaml cannot be read" in ran.stderr
+    assert ran.returncode == 2 and "no-such.yaml cannot be read" in ran.stderr
     assert ran.stdout == "queue late submitted\n", "the other file is done"

@@ -89,6 +89,10 @@ def queues(ctx: typer.Context, incomplete: str) -> list[str]:
     return _starting(_known(ctx, "queues"), incomplete)
 
 
+def pools(ctx: typer.Context, incomplete: str) -> list[str]:
+    return _starting(_known(ctx, "pools"), incomplete)
+
+
 def phases(incomplete: str) -> list[str]:
     from optimus.lives.phases import JobPhase
 

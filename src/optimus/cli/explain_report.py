@@ -12,7 +12,7 @@ from optimus.explaining.explanation import OVER, RUNNING, Explanation, QueueTold
 from optimus.explaining.starts import FORECAST, NEVER, NOW, StartTold
 from optimus.explaining.suggestion import Suggestion
 from optimus.explaining.trying import Outcome
-from optimus.model.reasons import named
+from optimus.model.reasons import counted, named
 from optimus.model.units import format_gpu, format_moment_ms
 
 AHEAD = 5
@@ -27,6 +27,8 @@ def report(printer: Printer, told: Explanation, *, wide: bool) -> None:
     facts += _where(told)
     if told.why is not None:
         facts.append(("why", shorten(f"{told.why.code}: {told.why.text}")))
+    if told.size is not None:
+        facts.append(("size", f"{counted(len(told.replicas), 'replica')}: {told.size.code}: {shorten(told.size.text)}"))
     facts += [("in use", _queue(told.queue, one)) for one in told.queue_gpus]
     if told.ahead is not None:
         facts.append(("ahead", _ahead(told, AHEAD if not wide else len(told.ahead))))

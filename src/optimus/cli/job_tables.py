@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rich.text import Text
 
 from optimus.cli.showing import Printer
 from optimus.client.progress import Progress, progress_of
+from optimus.model.reasons import counted
 from optimus.model.units import format_duration_ms, format_moment_ms
 
 STYLES = {
@@ -51,7 +52,7 @@ def jobs(
             row["queue"],
             Text(row["phase"], style=STYLES.get(row["phase"], "")),
             replicas(row),
-            gpus(row["gpuMilli"]),
+            held(row),
             rough(now_ms - row["submittedMs"]),
             rough(_ran_ms(row, now_ms)) if row["startedMs"] else "–",
         ]
@@ -92,14 +93,31 @@ def nodes(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
     table = []
     for row in rows:
         used = sum(row["usedMilli"])
-        grid = Text("".join(_cell(milli) for milli in row["usedMilli"]))
+        lost = gone(row)
+        grid = Text("".join("×" if n in lost and not used else _cell(used) for n, used in enumerate(row["usedMilli"])))
         models = ", ".join(sorted(set(row["models"]))) or "–"
-        cells: list[Text | str] = [row["name"], "ready" if row["ready"] else "not ready", grid]
-        cells += [f"{gpus(used)} of {len(row['usedMilli'])}", models]
+        cells: list[Text | str] = [row["name"], node_state(row), grid]
+        cells += [f"{gpus(used)} of {devices(row)}", models]
         cells += [f"{row['cpuMilli'] // 1000} cores, {row['memoryMib'] // 1024} GiB", row["limits"]] if wide else []
         table.append(cells)
     header = ["node", "state", "GPUs", "in use", "model", *(["", "limits"] if wide else [])]
     printer.columns(table, header=header)
+
+
+def gone(node: Mapping[str, Any]) -> list[int]:
+    """Its devices that are no longer part of the cluster; a scheduler of before does not say."""
+    found: list[int] = node.get("gone") or []
+    return found
+
+
+def devices(node: Mapping[str, Any]) -> int:
+    return len(node["usedMilli"]) - len(gone(node))
+
+
+def node_state(node: Mapping[str, Any]) -> str:
+    if node["ready"]:
+        return "ready"
+    return "gone, not empty" if len(gone(node)) == len(node["usedMilli"]) else "not ready"
 
 
 def pools(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:  # noqa: ARG001 - one form for all tables
@@ -120,7 +138,7 @@ def described(printer: Printer, view: dict[str, Any], events: list[dict[str, Any
         ("phase", Text(view["phase"], style=STYLES.get(view["phase"], ""))),
         *([("why", f"{reason['code']}: {reason['text']}")] if reason else []),
         ("queue", f"{view['queue']}, {view['jobClass']}, priority {view['priority']}"),
-        ("replicas", f"{replicas(view)}, {gpus(view['gpuMilli'])} GPUs"),
+        ("replicas", replicas(view) + ("" if view["final"] else f", {counted(gpus(view['gpuMilli']), 'GPU')}")),
         ("command", " ".join(view["command"])),
         ("submitted", format_moment_ms(view["submittedMs"], now_ms)),
         *([("started", format_moment_ms(view["startedMs"], now_ms))] if view["startedMs"] else []),
@@ -177,12 +195,14 @@ def replicas(row: dict[str, Any]) -> str:
     if row["counts"]:
         done = row["counts"].get("Succeeded", 0)
         return f"{done} of {sum(row['counts'].values())} parts"
-    most = row["maxReplicas"]
-    return (
-        f"{row['runningReplicas']} of {most}"
-        if row["minReplicas"] == most
-        else (f"{row['runningReplicas']} of {row['minReplicas']}–{most}")
-    )
+    least, most = row["minReplicas"], row["maxReplicas"]
+    wanted = str(most) if least == most else f"{least}–{most}"
+    return wanted if row["final"] else f"{row['runningReplicas']} of {wanted}"
+
+
+def held(row: Mapping[str, Any]) -> str:
+    """GPUs that it has, or asks for while it has none; what is over has none and asks for none."""
+    return "–" if row["final"] else gpus(row["gpuMilli"])
 
 
 def gpus(milli: int) -> str:

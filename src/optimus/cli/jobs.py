@@ -22,13 +22,22 @@ from optimus.cli.target import (
 )
 from optimus.client import ApiError
 from optimus.client.targets import Target
+from optimus.model.gang_validation import MOST_REPLICAS
 
+MOST_LINES, MOST_ATTEMPTS = 1_000_000, 999_999_999
+"""That anybody serves (docs/reference/http.md)."""
 Follow = Annotated[bool, typer.Option("-f", "--follow", help="Until it is over.")]
-Tail = Annotated[int | None, typer.Option(min=0, metavar="N", help="The last lines of each replica only.")]
+Tail = Annotated[
+    int | None, typer.Option(min=0, max=MOST_LINES, metavar="N", help="The last lines of each replica only.")
+]
 Replica = Annotated[str, typer.Option(metavar="NAME", help="Of this replica only, such as worker-0.")]
-Attempt = Annotated[int | None, typer.Option(min=1, metavar="N", help="Of this attempt only; the first is 1.")]
+Attempt = Annotated[
+    int | None, typer.Option(min=1, max=MOST_ATTEMPTS, metavar="N", help="Of this attempt only; the first is 1.")
+]
 Previous = Annotated[bool, typer.Option("-p", "--previous", help="Of the attempt before the present one.")]
-Size = Annotated[int, typer.Option("--replicas", min=1, metavar="N", help="At most so many from now on.")]
+Size = Annotated[
+    int, typer.Option("--replicas", min=1, max=MOST_REPLICAS, metavar="N", help="At most so many from now on.")
+]
 Thing = Annotated[
     list[str], typer.Argument(metavar="queue|pool NAME…", help="Which.", autocompletion=completing.deleted)
 ]

@@ -13,9 +13,19 @@ import typer
 
 from optimus.cli import completing, following
 from optimus.cli.showing import console
-from optimus.cli.target import DEFAULT_NAMESPACE, Address, Namespace, complain, reached, refuse
+from optimus.cli.target import (
+    DEFAULT_NAMESPACE,
+    REFUSED,
+    WRONG_USAGE,
+    Address,
+    Namespace,
+    complain,
+    reached,
+    refuse,
+)
 from optimus.client import ApiError
 from optimus.client.documents import job_document, to_text
+from optimus.client.targets import Target
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="UnifiedJob, Queue, NodePool; - reads from a pipe.")]
 Command = Annotated[list[str], typer.Argument(metavar="-- COMMAND…", help="What every replica runs.")]
@@ -39,11 +49,20 @@ Class = Annotated[
     ),
 ]
 Priority = Annotated[int | None, typer.Option(metavar="N", help="Higher goes first.")]
-Array = Annotated[int, typer.Option(min=0, metavar="N", help="So many parts, each with its OPTIMUS_PART.")]
+Array = Annotated[int | None, typer.Option(min=1, metavar="N", help="So many parts, each with its OPTIMUS_PART.")]
 Env = Annotated[list[str], typer.Option("-e", "--env", metavar="NAME=VALUE", help="For the command.")]
 Retries = Annotated[int, typer.Option(min=0, metavar="N", help="How often it starts again after a failure.")]
 Checkpoint = Annotated[
     str, typer.Option(metavar="SECONDS", help="It saves its work when asked (SIGTERM), and needs at most so long.")
+]
+Pools = Annotated[
+    list[str],
+    typer.Option(
+        "--pool", metavar="NAME", help="To run in; several in order of preference.", autocompletion=completing.pools
+    ),
+]
+Workdir = Annotated[
+    str, typer.Option(metavar="FOLDER", help="Where the command runs. Else where it is submitted from.")
 ]
 SOURCE = "optimus run"
 FIELDS = {
@@ -60,20 +79,25 @@ FIELDS = {
     "spec.restart.backoffLimit": "--retries",
     "spec.checkpoint.graceSeconds": "--checkpoint",
     "spec.queue": "--queue",
+    "spec.pools": "--pool",
+    "spec.workdir": "--workdir",
     "spec.command": "COMMAND",
 }
 """Of the document, and what somebody has typed."""
+TYPED = tuple(f"{option}{end}" for option in FIELDS.values() for end in ":.[")
+"""So begins what is wrong with an option itself, whoever is asked: wrong usage, and no refusal."""
+UNREADABLE = "unreadable"
 
 
 def submit(files: Files, address: Address = "") -> None:
     """Submit jobs, queues and pools; all errors of a file are told at once, and then nothing of it is done."""
-    refused = False
+    failed = 0
     with reached(address) as target:
         for file in files:
             try:
                 told = target.submit(_read(file), source=file, where=str(Path.cwd()))
             except ApiError as error:
-                refused = True
+                failed = max(failed, WRONG_USAGE if error.code == UNREADABLE else REFUSED)
                 text = str(error)
                 complain(text if text.startswith(file) else f"{file}: {text}")
                 continue
@@ -82,8 +106,8 @@ def submit(files: Files, address: Address = "") -> None:
             for kind, names in (("queue", told["queues"]), ("pool", told["pools"]), ("job", told["jobs"])):
                 for name in names:
                     typer.echo(f"{kind} {name} submitted")
-    if refused:
-        raise typer.Exit(1)
+    if failed:
+        raise typer.Exit(failed)
 
 
 def run(
@@ -97,10 +121,12 @@ def run(
     memory: Memory = "",
     workload_class: Class = "",
     priority: Priority = None,
-    array: Array = 0,
+    array: Array = None,
     env: Env = [],  # noqa: B006 - typer wants a list, and nobody changes it
     checkpoint: Checkpoint = "",
     retries: Retries = 0,
+    pool: Pools = [],  # noqa: B006
+    workdir: Workdir = "",
     address: Address = "",
     namespace: Namespace = DEFAULT_NAMESPACE,
 ) -> None:
@@ -121,7 +147,9 @@ def run(
             "memory": memory,
             "class": workload_class,
             "priority": priority,
-            "arraySize": array or None,
+            "pools": pool or None,
+            "workdir": str(Path(workdir).absolute()) if workdir else None,
+            "arraySize": array,
             "env": _environment(env) or None,
             "checkpoint": {"graceSeconds": _number(checkpoint, "--checkpoint")} if checkpoint else None,
         },
@@ -130,13 +158,28 @@ def run(
         try:
             target.submit(to_text(document), source=SOURCE, where=str(Path.cwd()))
         except ApiError as error:
-            refuse(_as_typed(str(error)))
+            text = _as_typed(str(error))
+            if all(line.startswith(TYPED) for line in text.splitlines()):
+                raise typer.BadParameter(text) from None
+            refuse(text)
         job = f"{namespace}/{document['metadata']['name']}"
         if detach:
             typer.echo(f"job {job} submitted")
+            _warn_of_waiting(target, job)
             return
         phase = following.to_the_end(target, job)
     raise typer.Exit(0 if phase == "Succeeded" else 1)
+
+
+def _warn_of_waiting(target: Target, job: str) -> None:
+    """Nobody looks: what waits for something that never comes is said now."""
+    from optimus.model.reasons import NEVER_AS_IT_IS
+
+    reason = target.job(job)["reason"]
+    if reason is not None and reason["code"] in NEVER_AS_IT_IS:
+        console(stderr=True).print(
+            f"Warning: as it is, it never starts: {reason['text']}", style="yellow", markup=False
+        )
 
 
 def _as_typed(text: str) -> str:
@@ -155,7 +198,8 @@ def _read(file: str) -> str:
     except (OSError, ValueError) as error:
         why = (error.strerror or str(error)) if isinstance(error, OSError) else "it is no text (UTF-8)"
         why = "it is a folder; name files" if isinstance(error, IsADirectoryError) else why
-        raise ApiError(0, "invalid", f"{file} cannot be read: {why}") from None
+        code = UNREADABLE if isinstance(error, OSError) else "invalid"
+        raise ApiError(0, code, f"{file} cannot be read: {why}") from None
 
 
 def _replicas(text: str) -> Any:

@@ -17,10 +17,11 @@ import typer
 from optimus.cli import completing
 from optimus.cli.showing import hang_up, say
 from optimus.client import Connection, JobError
-from optimus.client.connection import find_address
 from optimus.client.targets import FORMS, Target, demand_known, target_of
 
 DEFAULT_NAMESPACE = "default"
+REFUSED, WRONG_USAGE = 1, 2
+"""Exit codes: understood, and refused or failed; what was typed cannot be used, whoever is asked."""
 VARIABLE = "OPTIMUS_TARGET"
 JOB_KINDS = ("job", "jobs", "unifiedjob", "unifiedjobs")
 Address = Annotated[
@@ -88,12 +89,23 @@ def _whole_name(word: str, namespace: str) -> str:
     return f"{head}/{tail}" if slash else f"{namespace}/{head}"
 
 
+def connection_to(address: str) -> Connection:
+    """A target that can be none is wrong usage; whether somebody answers there turns out later."""
+    connection = Connection(address)
+    try:
+        demand_known(connection.address)
+        connection.check_address()
+    except JobError as error:
+        raise typer.BadParameter(str(error), param_hint="--target") from None
+    return connection
+
+
 @contextmanager
 def connected(address: str) -> Iterator[Connection]:
     """Refusals end the command with a word and not with a traceback."""
+    connection = connection_to(address)
     try:
-        demand_known(address or find_address())
-        yield Connection(address)
+        yield connection
     except JobError as error:
         refuse(str(error))
     except BrokenPipeError:
@@ -114,4 +126,4 @@ def complain(text: str) -> None:
 
 def refuse(text: str) -> NoReturn:
     complain(text)
-    raise typer.Exit(1) from None
+    raise typer.Exit(REFUSED) from None

@@ -64,8 +64,11 @@ def node(printer: Printer, told: dict[str, Any]) -> None:
     view = told["node"]
     printer.line(view["name"], "bold")
     facts = [
-        ("state", "ready" if view["ready"] else "not ready"),
-        ("has", f"{view['cpuMilli'] / 1000:g} cores, {view['memoryMib'] / 1024:g} GiB, {len(view['models'])} GPUs"),
+        ("state", job_tables.node_state(view)),
+        (
+            "has",
+            f"{view['cpuMilli'] / 1000:g} cores, {view['memoryMib'] / 1024:g} GiB, {job_tables.devices(view)} GPUs",
+        ),
         ("labels", ", ".join(f"{key}={value}" for key, value in sorted(view["labels"].items())) or NONE),
         ("limits", view["limits"]),
     ]
@@ -73,7 +76,7 @@ def node(printer: Printer, told: dict[str, Any]) -> None:
     if view["models"]:
         printer.line()
         rows = [
-            [str(index), model or NONE, f"{gpus(used)} in use", ", ".join(map(_short, who)) or "free"]
+            [str(index), model or NONE, f"{gpus(used)} in use", ", ".join(map(_short, who)) or _unused(view, index)]
             for index, (model, used, who) in enumerate(
                 zip(view["models"], view["usedMilli"], view["jobs"], strict=True)
             )
@@ -116,6 +119,10 @@ def _jobs(printer: Printer, jobs: list[View]) -> None:
         job_tables.jobs(printer, jobs, wide=False)
     else:
         printer.line("No job is in it.", "dim")
+
+
+def _unused(node: View, device: int) -> str:
+    return "gone" if device in job_tables.gone(node) else "free"
 
 
 def _short(workload: str) -> str:

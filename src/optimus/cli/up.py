@@ -17,13 +17,16 @@ from optimus.client.connection import DEFAULT_PORT, JobError, store_folder
 from optimus.drivers.sim.threads import one_thread_each
 
 if TYPE_CHECKING:
-    from optimus.drivers.local.up import Cluster
+    from optimus.drivers.local.clusters import Cluster
 
 ClusterFile = Annotated[
     Path | None, typer.Option("--cluster", metavar="FILE", help="Nodes, pools and queues, as in a scenario.")
 ]
-Nodes = Annotated[int, typer.Option(min=0, max=10_000, metavar="N", help="Virtual nodes. Else this machine's GPUs.")]
-Gpus = Annotated[int, typer.Option(min=0, max=64, metavar="N", help="Virtual GPUs of each node.")]
+Nodes = Annotated[int | None, typer.Option(min=1, max=10_000, metavar="N", help="Virtual nodes; 1 with --gpus alone.")]
+Gpus = Annotated[
+    int | None, typer.Option(min=0, max=64, metavar="N", help="Virtual GPUs of each node; 8 with --nodes alone.")
+]
+Real = Annotated[bool, typer.Option("--real", help="This machine as it is, with its GPUs or without.")]
 StoreFolder = Annotated[
     Path | None,
     typer.Option("--store", envvar="OPTIMUS_STORE", metavar="FOLDER", help="Where everything is kept."),
@@ -33,6 +36,12 @@ Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes 
 Demo = Annotated[bool, typer.Option("--demo", help="A cluster of 16 virtual GPUs, two teams, and jobs that compete.")]
 JournalSize = Annotated[
     str, typer.Option("--journal", metavar="SIZE", help="So much of the journal is kept, for a week; 0: none.")
+]
+Set = Annotated[
+    list[str],
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="A setting of the cluster, such as sizingInterval=10s; also several."
+    ),
 ]
 Under = Annotated[
     str,
@@ -56,52 +65,90 @@ TRY_DEMO = (
 
 def up(
     cluster: ClusterFile = None,
-    nodes: Nodes = 0,
-    gpus: Gpus = 0,
+    nodes: Nodes = None,
+    gpus: Gpus = None,
+    real: Real = False,
     store: StoreFolder = None,
     host: Host = "127.0.0.1",
     port: Port = DEFAULT_PORT,
     policy: Under = "default",
     journal: JournalSize = "512Mi",
     demo: Demo = False,
+    settings: Set = [],  # noqa: B006 - typer wants a list, and nobody changes it
 ) -> None:
     """Schedule real work on this machine: scheduler and HTTP API, until Ctrl-C.
 
-    Work that runs outlives it, and is taken over by the next `optimus up` on the same store. Fails (1) with a word if
-    the port, the store or the cluster file cannot be used.
+    Work that runs outlives it, and is taken over by the next `optimus up` on the same store. Where nothing is said of
+    the cluster, it is the one the store remembers; at first this machine's GPUs, or virtual ones where it has none.
+    Fails (1) with a word if the port, the store or the cluster file cannot be used.
     """
     one_thread_each()
+    from optimus.api.settings import SettingsError, with_settings
     from optimus.cli.presents import demand_policy
-    from optimus.drivers.local.up import UpError, machine_or_virtual, run
+    from optimus.drivers.local.up import Begun, UpError, run
+    from optimus.model.settings import Settings
 
-    if cluster is not None and (nodes or gpus):
-        raise typer.BadParameter(
-            "nodes come from the file or from --nodes and --gpus, not from both", param_hint="--cluster"
-        )
-    if demo and (cluster is not None or nodes or gpus):
-        raise typer.BadParameter("the demo has a cluster of its own", param_hint="--demo")
     journal_mib = _size("--journal", journal)
     demand_policy(policy)
+    try:
+        with_settings(Settings(), settings)
+    except SettingsError as error:
+        raise typer.BadParameter(str(error), param_hint="--set") from None
     folder = _folder(store)
-    found = _demo() if demo else _from_file(cluster) if cluster is not None else machine_or_virtual(nodes, gpus)
+    found = _named(cluster, nodes, gpus, real=real, demo=demo)
 
-    def ready(address: str, token: str, limits: str) -> None:
-        say(f"optimus is up at {address}: {found.told}", "bold")
+    def ready(begun: Begun) -> None:
+        say(f"optimus is up at {begun.address}: {begun.cluster}", "bold")
         say(f"store {folder}, policy {policy}", "dim")
-        say(f"limits: {limits}", "dim")
-        if token:
+        say(f"limits: {begun.limits}", "dim")
+        for text in begun.changed:
+            say(text, "yellow")
+        if begun.token:
             say(f"token for others than this machine: {folder / 'token'}")
         called = os.environ.get("OPTIMUS_CALLED", "optimus")  # as `make run` is called where nothing is on the path
         for number, command in enumerate(TRY_DEMO if demo else TRY):
             say(f"{'try:' if not number else '':5} {called}{command.removeprefix('optimus')}")
 
     try:
-        left = run(found, folder, host=host, port=port, policy=policy, ready=ready, journal_mib=journal_mib)
+        left = run(
+            found,
+            folder,
+            host=host,
+            port=port,
+            policy=policy,
+            ready=ready,
+            tell=lambda text: say(text, "yellow"),
+            journal_mib=journal_mib,
+            settings=lambda base: with_settings(base, settings),
+        )
     except UpError as error:
         say(f"Error: {error}", "red")
         raise typer.Exit(1) from None
     if left:
-        say(f"{left} replicas go on running; `optimus up` on the same store takes them over again.")
+        goes_on = "1 replica goes" if left == 1 else f"{left} replicas go"
+        say(f"{goes_on} on running; `optimus up` on the same store takes over what runs.")
+
+
+def _named(cluster: Path | None, nodes: int | None, gpus: int | None, *, real: bool, demo: bool) -> Cluster | None:
+    """None: nothing is said of it."""
+    from optimus.drivers.local import clusters
+
+    virtual = nodes is not None or gpus is not None
+    if cluster is not None and virtual:
+        raise typer.BadParameter(
+            "nodes come from the file or from --nodes and --gpus, not from both", param_hint="--cluster"
+        )
+    if demo and (cluster is not None or virtual or real):
+        raise typer.BadParameter("the demo has a cluster of its own", param_hint="--demo")
+    if real and (cluster is not None or virtual):
+        raise typer.BadParameter("is this machine as it is: without --cluster, --nodes and --gpus", param_hint="--real")
+    if demo:
+        return _demo()
+    if cluster is not None:
+        return _from_file(cluster)
+    if virtual:
+        return clusters.virtual(nodes or 1, clusters.VIRTUAL_GPUS if gpus is None else gpus)
+    return clusters.real_machine() if real else None
 
 
 def _folder(store: Path | None) -> Path:
@@ -137,8 +184,12 @@ def _demo() -> Cluster:
 
 def _from_file(path: Path) -> Cluster:
     from optimus.api.loading import load_files
-    from optimus.drivers.local.up import DEFAULT_QUEUE, Cluster
+    from optimus.drivers.local.clusters import DEFAULT_QUEUE, Cluster
+    from optimus.model.reasons import counted
 
+    if not path.is_file():
+        why = "is a folder; name a file" if path.is_dir() else "there is no such file"
+        raise typer.BadParameter(f"{path}: {why}", param_hint="--cluster")
     loaded = load_files(path)
     for error in loaded.errors:
         say(f"Error: {error}", "red")
@@ -154,5 +205,5 @@ def _from_file(path: Path) -> Cluster:
         pools=world.pools,
         queues=world.queues or (DEFAULT_QUEUE,),
         settings=world.settings,
-        told=f"{len(world.nodes)} virtual nodes with {devices} GPUs from {path}",
+        told=f"{counted(len(world.nodes), 'virtual node')} with {counted(devices, 'GPU')} from {path}",
     )

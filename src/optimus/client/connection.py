@@ -173,7 +173,7 @@ class Connection:
         try:
             connection = kind(host, port, timeout=timeout)
         except HTTPException:
-            raise Unreachable(f"{self.address!r} is no address: write http://HOST:PORT") from None
+            raise Unreachable(f"{self.address!r} is no address: write {HERE} or http://HOST:PORT") from None
         with closing(connection):
             try:
                 connection.request(method, target, body or None, headers)
@@ -202,8 +202,9 @@ class Connection:
             port = parts.port
         except ValueError:
             parts, port = urlsplit(""), None
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise Unreachable(f"{self.address} is no address: write http://HOST:PORT")
+        bare = "//" not in self.address and port is None  # `foo`: rather a word that was meant otherwise than a host
+        if parts.scheme not in ("http", "https") or not parts.hostname or bare or " " in self.address:
+            raise Unreachable(f"{self.address} is no address: write {HERE} (this machine) or http://HOST:PORT")
         secure = parts.scheme == "https"
         return secure, parts.hostname, port or (443 if secure else 80)
 

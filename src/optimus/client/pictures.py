@@ -23,7 +23,7 @@ def _row(view: dict[str, Any]) -> str:
     name = view["name"] if view["namespace"] == "default" else f"{view['namespace']}/{view['name']}"
     phase = f'<span style="color:{COLOURS.get(view["phase"], "inherit")}">{escape(view["phase"])}</span>'
     why = (view["reason"] or {}).get("text", "")
-    cells = [escape(name), escape(view["queue"]), phase, _replicas(view), f"{view['gpuMilli'] / 1000:g}", escape(why)]
+    cells = [escape(name), escape(view["queue"]), phase, _replicas(view), _gpus(view), escape(why)]
     return "".join(f"<td>{cell}</td>" for cell in cells)
 
 
@@ -31,4 +31,9 @@ def _replicas(view: dict[str, Any]) -> str:
     if view["counts"]:
         return f"{view['counts'].get('Succeeded', 0)} of {sum(view['counts'].values())} parts"
     least, most = view["minReplicas"], view["maxReplicas"]
-    return f"{view['runningReplicas']} of {most if least == most else f'{least}–{most}'}"
+    wanted = str(most) if least == most else f"{least}–{most}"
+    return wanted if view["final"] else f"{view['runningReplicas']} of {wanted}"
+
+
+def _gpus(view: dict[str, Any]) -> str:
+    return "–" if view["final"] else f"{view['gpuMilli'] / 1000:g}"

@@ -127,5 +127,5 @@ def demand_known(name: str) -> None:
     if name.startswith(KUBE):
         raise JobError(
             f"{name}: Kubernetes clusters cannot be asked yet, they come with the Kubernetes driver; "
-            f"a target is {FORMS} (--target, OPTIMUS_TARGET)"
+            f"a target is {FORMS}"
         )

@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 
 from optimus.engine.copying import CopyError, EngineCopy, engine_of
 from optimus.engine.policy_loading import PolicyError
+from optimus.explaining.growth import could_grow, why_no_larger
 from optimus.explaining.lines import ahead_in_queue
 from optimus.explaining.quotas import quota_of
 from optimus.explaining.seen import JobSeen, ReplicaSeen
@@ -72,6 +73,8 @@ class Explanation(Struct, frozen=True, kw_only=True, rename="camel"):
     """Of an array: the part that is explained, the first of those that wait."""
     why: Why | None = None
     """Why it waits, is being stopped or has ended."""
+    size: Why | None = None
+    """Why it runs with fewer replicas than it could have."""
     policy: str = ""
     queue_gpus: tuple[QueueTold, ...] = ()
     ahead: tuple[str, ...] | None = None
@@ -85,7 +88,7 @@ class Explanation(Struct, frozen=True, kw_only=True, rename="camel"):
 
 def needs_copy(job: JobSeen) -> bool:
     """Whether there is something to explain that its record does not say."""
-    return not job.final and (bool(job.counts) or not job.replicas)
+    return not job.final and (bool(job.counts) or not job.replicas or _below_its_most(job))
 
 
 def explain(
@@ -100,6 +103,8 @@ def explain(
     if copied is None:
         return seen
     try:
+        if _below_its_most(job):
+            return _running(seen, copied)
         return _waiting(seen, copied, ask, tell)
     except (PolicyError, CopyError) as error:
         return structs.replace(seen, notes=(f"neither suggestions nor a forecast: {error}",))
@@ -133,6 +138,20 @@ def _state(job: JobSeen) -> str:
     return RUNNING if job.replicas else WAITING
 
 
+def _below_its_most(job: JobSeen) -> bool:
+    return _state(job) == RUNNING and could_grow(job)
+
+
+def _running(seen: Explanation, copied: EngineCopy) -> Explanation:
+    why = why_no_larger(engine_of(copied), seen.job, copied.now_ms)
+    size = None if why is None else _told(why)
+    return structs.replace(seen, size=size, policy=copied.policy)
+
+
+def _told(reason: Reason) -> Why:
+    return Why(code=str(reason.code), text=reason.text(), facts=reason.facts)
+
+
 def _waiting(seen: Explanation, copied: EngineCopy, ask: Ask | None, tell: Tell) -> Explanation:
     engine = engine_of(copied)
     trials = Trials(engine, (), copied.now_ms)
@@ -142,7 +161,7 @@ def _waiting(seen: Explanation, copied: EngineCopy, ask: Ask | None, tell: Tell)
     name = min(reasons)  # among equals the engine goes by name, too
     reason = reasons[name]
     trials.names = tuple(sorted(one for one, why in reasons.items() if (why is None) == (reason is None)))
-    why = None if reason is None else Why(code=str(reason.code), text=reason.text(), facts=reason.facts)
+    why = None if reason is None else _told(reason)
     ahead = ahead_in_queue(engine, name, copied.now_ms)
     found = suggestions(trials, reason)
     return structs.replace(

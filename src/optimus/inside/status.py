@@ -44,7 +44,7 @@ class Status:
         self.problem: str | None = None
         self.leaves_in: float | None = None
         self.next_at = 0.0
-        self._counted_at = 0.0
+        self._counted_at: float | None = None
         self._counted = 0
         self._warned = False
         self._forget_the_end()
@@ -59,6 +59,9 @@ class Status:
         """`counted` steps were done in this attempt; the rate follows the last half minute."""
         self.step, self.fraction = step, fraction
         self._foresee_the_end(fraction, now)
+        if self._counted_at is None or counted < self._counted:  # where a loop of one's own begins, or begins again
+            self._counted_at, self._counted = now, counted
+            return
         passed = now - self._counted_at
         if passed <= 0 or counted == self._counted:
             return

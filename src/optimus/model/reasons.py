@@ -79,8 +79,33 @@ class Code(StrEnum):
     QUEUE_DRAINING = "QueueDraining"
     HOLD_EXPIRED = "HoldExpired"
     ROOM_LOST = "RoomLost"
+    # what is to be known of work that runs
+    LEFT_BEHIND = "LeftBehind"
+    GROWS_NOW = "GrowsNow"
+    GROWS_LATER = "GrowsLater"
+    NOT_WORTH_IT = "NotWorthIt"
+    KEPT_FOR_OTHERS = "KeptForOthers"
 
 
+NEVER_AS_IT_IS = frozenset(
+    {
+        Code.NO_SUCH_QUEUE,
+        Code.QUEUE_NOT_LEAF,
+        Code.QUEUE_INVALID,
+        Code.NAMESPACE_NOT_ALLOWED,
+        Code.NO_SUCH_POOL,
+        Code.CLASS_NOT_ALLOWED,
+        Code.TOO_LARGE_FOR_QUEUE,
+        Code.ABOVE_LIMIT,
+        Code.NO_SUCH_DEVICE,
+        Code.NO_MATCHING_NODE,
+        Code.NO_SUCH_LEVEL,
+        Code.NEVER_FITS,
+        Code.UNSUPPORTED,
+        Code.MALFORMED,
+    }
+)
+"""Waiting does not help: somebody has to change the job, its queue or the cluster."""
 SENTENCES: dict[Code, str] = {
     Code.NO_SUCH_QUEUE: "there is no queue {queue}",
     Code.QUEUE_NOT_LEAF: "queue {queue} has queues below it; submit to one of them: {children}",
@@ -140,6 +165,14 @@ SENTENCES: dict[Code, str] = {
     Code.QUEUE_DRAINING: "queue {queue} is being drained",
     Code.HOLD_EXPIRED: "its place was held for {held} and not taken",
     Code.ROOM_LOST: "a part of the room held for it is gone",
+    Code.LEFT_BEHIND: "runs on {where}, no longer part of the cluster: it may end there, and nothing new is put there",
+    Code.GROWS_NOW: "grows to {replicas} replicas with the next decision",
+    Code.GROWS_LATER: "grows to {replicas} replicas in {wait}, if nothing else comes: it {did} {ago} ago, and a size "
+    "stays for a while",
+    Code.NOT_WORTH_IT: "there is room for {replicas} replicas, but a restart costs {cost}: as it runs now, that does "
+    "not pay back yet",
+    Code.KEPT_FOR_OTHERS: "{free} free in pool {pool}: not enough for its next size, kept for others, or worth "
+    "more to them",
 }
 """The names in braces are the facts. Beside a `resource`, whole numbers are amounts in its unit (GPU and CPU in
 thousandths, memory in MiB, the rest in pieces)."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from msgspec import structs
 from pydantic import BeforeValidator
 
 from optimus.api.scenario import Between
@@ -67,19 +68,16 @@ class SettingsSpec(Spec):
     consolidation: Flag = _SETTINGS.consolidation
     consolidation_payback: Count = _SETTINGS.consolidation_payback
 
-    def to_settings(self) -> Settings:
-        return Settings(
-            history_half_life_ms=self.history_half_life,
-            history_factor_percent=self.history_factor,
-            hold_ms=self.hold,
-            unready_timeout_ms=self.unready_timeout,
-            unknown_duration_ms=self.unknown_duration,
-            resize_interval_ms=self.resize_interval,
-            resize_payback=self.resize_payback,
-            sizing_interval_ms=self.sizing_interval,
-            consolidation=self.consolidation,
-            consolidation_payback=self.consolidation_payback,
-        )
+    def to_settings(self, base: Settings = _SETTINGS) -> Settings:
+        """What is written here, over the others."""
+        written = {_named(name): getattr(self, name) for name in self.model_fields_set}
+        changed: Settings = structs.replace(base, **written)
+        return changed
+
+
+def _named(field: str) -> str:
+    """As the model calls it, with its unit."""
+    return next(name for name in _SETTINGS.__struct_fields__ if name in (field, f"{field}_ms", f"{field}_percent"))
 
 
 def _number_of_cycles(value: Any) -> Any:

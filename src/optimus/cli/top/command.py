@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from optimus.cli.showing import console
-from optimus.cli.target import Address
-from optimus.client import Connection, JobError
+from optimus.cli.target import Address, connection_to
 
 OnlyQueue = Annotated[str, typer.Option("--queue", metavar="NAME", help="Jobs of this queue, and of those below it.")]
 
@@ -24,11 +23,7 @@ def top(queue: OnlyQueue = "", address: Address = "") -> None:
         told = "Error: `optimus top` needs a terminal: into a pipe or a file, use `optimus get jobs` (or -o json)"
         console(stderr=True).print(told, style="red", markup=False)
         raise typer.Exit(1)
-    watched, asked = Connection(address), Connection(address)
-    try:
-        watched.check_address()
-    except JobError as error:
-        raise typer.BadParameter(str(error), param_hint="--address") from None
+    watched, asked = connection_to(address), connection_to(address)
     for said in ("COLUMNS", "LINES"):  # the terminal knows better, and may be resized
         os.environ.pop(said, None)
     from optimus.cli.top.app import Top

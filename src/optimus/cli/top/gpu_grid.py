@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from optimus.cli.job_tables import gpus
+from optimus.cli.job_tables import devices, gone, gpus
 from optimus.cli.top.pieces import Line, Piece, cut_before, fit
 from optimus.model.pools import DEFAULT_POOL
 
@@ -133,7 +133,8 @@ def drawn(grid: Grid, row: Row, jobs: Mapping[str, View], queues: Mapping[str, M
 def cell(node: View, device: int, jobs: Mapping[str, View], queues: Mapping[str, Mark], chosen: str) -> Piece:
     used, workloads = node["usedMilli"][device], node["jobs"][device]
     if not used:
-        return Piece(FREE, "dim") if node["ready"] else Piece(NOT_READY, "red")
+        there = node["ready"] and device not in gone(node)
+        return Piece(FREE, "dim") if there else Piece(NOT_READY, "red")
     names = {"/".join(workload.split("/")[:2]) for workload in workloads}
     here = [view for name in names if (view := jobs.get(name)) is not None]
     whole = used >= 1000
@@ -161,7 +162,7 @@ def device_at(grid: Grid, row: Row, x: int) -> tuple[View, int] | None:
 
 def in_use(nodes: Sequence[View]) -> tuple[int, int]:
     """Thousandths that are given, and GPUs that there are."""
-    return sum(sum(node["usedMilli"]) for node in nodes), sum(len(node["usedMilli"]) for node in nodes)
+    return sum(sum(node["usedMilli"]) for node in nodes), sum(map(devices, nodes))
 
 
 def _head(group: Group) -> Line:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from optimus.cli.job_tables import STYLES, done, ends, gpus, name, rough
+from optimus.cli.job_tables import STYLES, done, ends, held, name, rough
 from optimus.cli.top.pieces import Line, Piece, bar, cut, fit, fit_right
 from optimus.client.progress import progress_of
 
@@ -113,7 +113,7 @@ def drawn(view: View, columns: Columns, now_ms: int, queue_style: str, *, is_cho
     cells += [
         Piece(fit(phase, columns.phase) + " ", STYLES.get(phase, "")),
         Piece(fit(replicas(view), columns.replicas) + " ", quiet),
-        Piece(fit_right(gpus(view["gpuMilli"]), columns.gpus) + " ", quiet),
+        Piece(fit_right(held(view), columns.gpus) + " ", quiet),
         Piece(fit_right(rough(now_ms - view["submittedMs"]), columns.age) + " ", quiet),
     ]
     return (*cells, *how_it_goes(view, now_ms, columns.rest))
@@ -124,7 +124,8 @@ def replicas(view: View) -> str:
     if view["counts"]:
         return f"{view['counts'].get('Succeeded', 0)}/{sum(view['counts'].values())}"
     least, most = view["minReplicas"], view["maxReplicas"]
-    return f"{view['runningReplicas']}/{most}" if least == most else f"{view['runningReplicas']}/{least}–{most}"
+    wanted = str(most) if least == most else f"{least}–{most}"
+    return wanted if view["final"] else f"{view['runningReplicas']}/{wanted}"
 
 
 def how_it_goes(view: View, now_ms: int, width: int) -> Line:

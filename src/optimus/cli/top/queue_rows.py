@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from optimus.cli.job_tables import gpus
+from optimus.cli.job_tables import devices, gpus
 from optimus.cli.top.gpu_grid import Mark, pool_of
 from optimus.cli.top.pieces import NOTHING, Line, Piece, fit, fit_right
 
@@ -89,7 +89,7 @@ def free_by_pool(queues: Sequence[View], nodes: Sequence[View], pools: Sequence[
     free: Counter[str] = Counter()
     for node in nodes:
         if node["ready"]:
-            free[pool_of(node, pools)] += 1000 * len(node["usedMilli"])
+            free[pool_of(node, pools)] += 1000 * devices(node)
     parents = {queue["parent"] for queue in queues}
     for queue in queues:
         for share in queue["gpu"] if queue["name"] not in parents else ():

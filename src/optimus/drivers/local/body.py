@@ -18,18 +18,21 @@ from typing import Any
 
 from msgspec import structs
 
+from optimus.drivers.local.clusters import Gone, left_behind, with_old_numbers, with_what_is_left
 from optimus.drivers.local.hands import Hands, Spawn
 from optimus.drivers.local.holding import limits_of
 from optimus.drivers.local.journaling import Recalled
 from optimus.drivers.local.store import Happening, Run, Store, StoreError, Submitted
 from optimus.drivers.local.surroundings import environment
+from optimus.drivers.local.undone import Asked, Undone
 from optimus.drivers.local.unwritten import Unwritten
 from optimus.engine.engine import Engine
 from optimus.lives import Changes, Ended, Life, Outcome, Place, Replica, reconcile
 from optimus.lives.reconciling import end, grant, take_away, told_to_leave
-from optimus.model.jobs import job_of_workload
+from optimus.model.jobs import Saving, job_of_workload
 from optimus.model.nodes import Node
 from optimus.model.observations import (
+    NodeGone,
     NodeSeen,
     Observation,
     PoolGone,
@@ -52,8 +55,6 @@ from optimus.model.workloads import Workload
 
 TICK_MS = 2_000
 """Without news the brain is asked again after this time, as long as something waits."""
-Asked = tuple[str, Place, str]
-"""A start, its place, its workload."""
 
 
 class Body:
@@ -61,7 +62,11 @@ class Body:
         self.store = store
         self.engine = engine
         self.hands = hands
-        self.nodes = {node.name: node for node in nodes}
+        self.cluster = tuple(nodes)
+        """As it was named."""
+        self.nodes = {node.name: node for node in self.cluster}
+        self.gone: Gone = {}
+        """Of these nodes, what is no longer part of the cluster: it stays until what runs on it has ended."""
         self.queues: dict[str, Queue] = {}
         self.pools: dict[str, NodePool] = {}
         self.jobs: dict[str, Submitted] = {}
@@ -102,9 +107,7 @@ class Body:
         self._touched: set[str] = set()
         self._again: list[tuple[int, str]] = []
         self._unwritten = Unwritten()
-        self._spawns: list[Asked] = []
-        self._asks: list[str] = []
-        self._kills: list[str] = []
+        self._undone = Undone()
         self._next_tick_ms = 0
 
     # -- what happens ---------------------------------------------------------------------------------------------
@@ -114,6 +117,9 @@ class Body:
         became of them, and then everybody can `stand_again`."""
         self.look_for_trouble()
         kept = self.store.read()
+        former = kept.cluster.former() if kept.cluster is not None else {}
+        self.cluster = with_old_numbers(self.cluster, former)
+        self.nodes, self.gone = with_what_is_left(self.cluster, former, kept.lives)
         self._facts += [NodeSeen(node) for node in self.nodes.values()]
         for pool in kept.pools:
             self.put_pool(pool, new=False)
@@ -149,7 +155,7 @@ class Body:
                     SlotRunning(life.workload, place.role, place.ordinal, place.node, place.devices, since)
                 )
                 if replica.asked_ms is not None:
-                    self._asks.append(replica.start)
+                    self._undone.asks.append(replica.start)
         if recalled is not None:
             self._facts += [fact for at_ms, fact in recalled.service if self._goes_on(fact.workload, at_ms)]
             self._facts += [use for use in recalled.uses if use.queue in self.queues]
@@ -269,6 +275,8 @@ class Body:
         elif self._facts or now_ms >= self._next_tick_ms:
             self._think(now_ms)
             self._reconcile(now_ms)
+        if self.gone:
+            self._let_go()
         self.unwritten = not self._write()
         if not self.unwritten:
             self.look_for_trouble()
@@ -286,6 +294,15 @@ class Body:
     def restless(self) -> bool:
         """Whether something is to be done at once."""
         return bool(self._facts or self._touched)
+
+    def _let_go(self) -> None:
+        """Of what is gone, all that is empty by now."""
+        nodes, gone = with_what_is_left(self.cluster, self.nodes, self.lives.values())
+        if gone == self.gone:
+            return
+        self._facts += [NodeSeen(nodes[name]) for name in self.gone if name in nodes]
+        self._facts += [NodeGone(name) for name in self.gone if name not in nodes]
+        self.nodes, self.gone = nodes, gone
 
     def _think(self, now_ms: int) -> None:
         facts, self._binding, self._facts = [*self._binding, *self._facts], [], []
@@ -363,14 +380,14 @@ class Body:
         for place in changes.start:
             start = f"{one.uid}-{_part(life, one)}{life.attempt}-{place.role}-{place.ordinal}-{now_ms}"
             self._put_replica(workload, Replica(start=start, role=place.role, ordinal=place.ordinal), touch=False)
-            self._spawns.append((start, place, workload))
+            self._undone.spawns.append((start, place, workload))
             self._binding.append(SlotBinding(workload, place.role, place.ordinal))
         for replica in changes.ask:
             self._put_replica(workload, structs.replace(replica, asked_ms=now_ms), touch=False)
-            self._asks.append(replica.start)
+            self._undone.asks.append(replica.start)
         for replica in changes.kill:
             self._put_replica(workload, structs.replace(replica, killed=True), touch=False)
-            self._kills.append(replica.start)
+            self._undone.kills.append(replica.start)
             if not replica.ordinal and workload not in self.overdue:  # the first saves for all
                 self.overdue.add(workload)
                 self._facts.append(SavesInTime(workload, yes=False))
@@ -406,41 +423,27 @@ class Body:
         return True
 
     def _act(self, now_ms: int) -> None:
-        spawns, self._spawns = self._spawns, []
-        if self.trouble:
-            spawns, self._spawns = self._held_back(spawns, now_ms)
-        for start, place, workload in spawns:
-            one = self.jobs[job_of_workload(workload)]
-            folder, checkpoints = self.folder_of(start), self.store.folder / "checkpoints" / workload
-            surroundings = environment(one, self.lives[workload], place, folder, checkpoints, self.nodes[place.node])
-            self.hands.spawn(
-                Spawn(
-                    start=start,
-                    job=one.uid,
-                    folder=folder,
-                    command=one.job.template.command,
-                    environment=surroundings,
-                    workdir=one.job.template.workdir or one.where,
-                    limits=limits_of(one.job, place.role),
-                )
-            )
-        asks, self._asks = self._asks, []
-        for start in asks:
-            workload, _ = self._replica(start)
-            if workload:
-                saving = self.jobs[job_of_workload(workload)].job.saving
-                self.hands.ask(start, saving.signal, saving.command)
-        kills, self._kills = self._kills, []
-        for start in kills:
-            self.hands.kill(start)
+        held_back = bool(self.trouble)
+        for start in self._undone.do(self.hands, self._spawn_of, self._saving_of, held_back=held_back):
+            self.saw_end(start, Ended(at_ms=now_ms, lost=True))
 
-    def _held_back(self, spawns: list[Asked], now_ms: int) -> tuple[list[Asked], list[Asked]]:
-        """Begun later, all but those that are to leave already: they have never begun."""
-        leaving = {*self._asks, *self._kills}
-        for start, _, _ in spawns:
-            if start in leaving:
-                self.saw_end(start, Ended(at_ms=now_ms, lost=True))
-        return [], [asked for asked in spawns if asked[0] not in leaving]
+    def _spawn_of(self, asked: Asked) -> Spawn:
+        start, place, workload = asked
+        one = self.jobs[job_of_workload(workload)]
+        folder, checkpoints = self.folder_of(start), self.store.folder / "checkpoints" / workload
+        return Spawn(
+            start=start,
+            job=one.uid,
+            folder=folder,
+            command=one.job.template.command,
+            environment=environment(one, self.lives[workload], place, folder, checkpoints, self.nodes[place.node]),
+            workdir=one.job.template.workdir or one.where,
+            limits=limits_of(one.job, place.role),
+        )
+
+    def _saving_of(self, start: str) -> Saving | None:
+        workload, _ = self._replica(start)
+        return self.jobs[job_of_workload(workload)].job.saving if workload else None
 
     # -- looking up ---------------------------------------------------------------------------------------------------
 
@@ -456,6 +459,10 @@ class Body:
 
     def lives_of(self, job: str) -> list[Life]:
         return [self.lives[name] for name in self._parts.get(job, ())]
+
+    def left_behind(self, life: Life) -> list[str]:
+        """Where it is on something that is no longer part of the cluster."""
+        return left_behind(life, self.nodes, self.gone) if self.gone else []
 
     def folder_of(self, start: str) -> Path:
         return self.store.folder / "runs" / start

@@ -3,7 +3,7 @@
 Why: a disk that is found full only by what fails on it has made somebody's work fail. Nothing new is begun while the
 last room is needed for what runs: the ends of jobs, and the answers to those who want to end one.
 Owns: how much is too little, and what people are told.
-Must not: write.
+Must not: write anything.
 """
 
 from __future__ import annotations
@@ -36,9 +36,19 @@ def trouble(folder: Path) -> str:
     return ""
 
 
+def _refused(folder: Path) -> int | None:
+    """Why the kernel takes nothing, where a library only knows that it failed: a disk that has had an error can only be
+    read from then on, and does not say so before somebody tries."""
+    try:
+        os.utime(folder)
+    except OSError as error:
+        return error.errno
+    return None
+
+
 def advice(folder: Path, error: Exception) -> str:
     """What an error of the store means, and what to do."""
-    text, number = str(error), getattr(error, "errno", None)
+    text, number = str(error), getattr(error, "errno", None) or _refused(folder)
     if number in (errno.ENOSPC, errno.EDQUOT) or (isinstance(error, sqlite3.Error) and "full" in text):
         return f"the disk of {folder} is full: make room; {GOES_ON}"
     if number == errno.EROFS or "readonly" in text or "read-only" in text.lower():

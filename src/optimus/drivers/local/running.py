@@ -12,25 +12,28 @@ import contextlib
 import logging
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from optimus.drivers.local import line, views
 from optimus.drivers.local.body import Body
+from optimus.drivers.local.clusters import DEFAULT_QUEUE, Cluster, differences, remembered
 from optimus.drivers.local.desk import Desk
 from optimus.drivers.local.journaling import Recalled
 from optimus.drivers.local.keeping.limiting import limiting_here
 from optimus.drivers.local.progress import Progress
 from optimus.drivers.local.real_hands import RealHands
 from optimus.drivers.local.retention import Retention
-from optimus.drivers.local.store import Store
+from optimus.drivers.local.store import Store, StoreError
 from optimus.engine.engine import Engine
 from optimus.lives import Ended
+from optimus.model.jobs import job_of_workload
 from optimus.model.nodes import Node
-from optimus.model.pools import NodePool
-from optimus.model.queues import Queue
+from optimus.model.reasons import Code, named, reason
 
 LOG = logging.getLogger(__name__)
 SOCKET = "engine.sock"
@@ -46,13 +49,26 @@ TELL_S = 0.1
 SELDOM = 9
 """Telling takes at most a tenth of the time: an array of ten thousand parts is not looked through at every start. The
 same holds for reading progress."""
+WELL_S = 3.0
+"""So long nothing may be wrong before a trouble is over."""
 READING = ("everything", "events", "document", "snapshot")
 LISTENERS_BEHIND = 64 << 20
 """Bytes that a listener may be behind before it is cut off."""
 
 
 class Running:
-    def __init__(self, store: Store, engine: Engine, nodes: tuple[Node, ...]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        engine: Engine,
+        nodes: tuple[Node, ...],
+        tell: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        """`tell`: whoever sits in front of it."""
+        self._tell_person = tell
+        self._troubled = False
+        """Somebody was told of a trouble that is not over."""
+        self._well_at = 0.0
         self.store = store
         self.limiting = limiting_here(store.folder)
         self.hands = RealHands(store.folder / "runs", self._started, self._ended, self.limiting)
@@ -67,30 +83,52 @@ class Running:
         self._tell_at = 0.0
         self._turn_s = 0.0
 
-    async def open(
-        self, queues: tuple[Queue, ...], pools: tuple[NodePool, ...], recalled: Recalled | None = None
-    ) -> None:
-        """Take over what is there; queues and pools that are not known yet are added. `recalled`: from the journal."""
+    async def open(self, cluster: Cluster, recalled: Recalled | None = None) -> list[str]:
+        """Take over what is there; queues and pools that are not known yet are added. `recalled`: from the journal.
+        Returns what people have to know of it: what is another cluster than before, and what that means."""
         await self.hands.keeper.start()
         unfinished = self.body.open()
-        for pool in pools:
+        for pool in cluster.pools:
             if self.body.pools.get(pool.name) != pool:
                 self.body.put_pool(pool)
-        for queue in queues:
+        told = []
+        for queue in cluster.queues:
             if queue.name not in self.body.queues:
                 self.body.put_queue(queue)
+            elif self.body.queues[queue.name] != queue and queue != DEFAULT_QUEUE:
+                told.append(f"queue {queue.name} stays as the store has it: submit it to change it (`optimus submit`)")
         await self.hands.adopt(unfinished)
         self.body.stand_again(recalled)
+        told = [*self._remember(cluster), *told]
         socket = self.store.folder / SOCKET
         socket.unlink(missing_ok=True)
         await asyncio.start_unix_server(self._serve, str(socket), limit=line.LONGEST)
         os.chmod(socket, 0o600)
+        return told
+
+    def _remember(self, cluster: Cluster) -> list[str]:
+        """The cluster, for the next start. Returns what is another one than at the last."""
+        body, known = self.body, self.store.cluster()
+        told = differences(known.nodes, body.cluster) if known is not None else []
+        told = [f"the cluster has changed: {'; '.join(told)}"] if told else []
+        there = [body.nodes[name] for name in body.gone]
+        for life in body.lives.values():
+            if where := body.left_behind(life):
+                left, job = reason(Code.LEFT_BEHIND, where=named(where)), job_of_workload(life.workload)
+                told.append(f"{life.workload.removeprefix('default/')} {left.text()}")
+                body.happened(now_ms(), job, str(left.code), left.text())
+        new = remembered(structs.replace(cluster, nodes=body.cluster), known, there)
+        if new != known:
+            with contextlib.suppress(StoreError), self.store.turn():  # on a full disk, at another start
+                self.store.put_cluster(new)
+        return told
 
     async def run(self, stop: asyncio.Event) -> None:
         look_at = clear_at = 0.0
         while not stop.is_set():
             self._turn()
             now = time.monotonic()
+            self._mention_trouble(now)
             if now >= self._tell_at:
                 self._tell()
             if now >= clear_at:
@@ -114,6 +152,17 @@ class Running:
         with contextlib.suppress(OSError):
             (self.store.folder / SOCKET).unlink(missing_ok=True)
         self.store.close()
+
+    def _mention_trouble(self, now: float) -> None:
+        """Once when it begins, once when it is over: not every time that a disk is full to the brim and then not."""
+        if self.body.trouble:
+            self._well_at = now + WELL_S
+            if not self._troubled:
+                self._troubled = True
+                self._tell_person(self.body.trouble)
+        elif self._troubled and now >= self._well_at:
+            self._troubled = False
+            self._tell_person(f"{self.store.folder} can be written again: all is recorded, and new work starts again")
 
     def _turn(self) -> None:
         begun = time.monotonic()
@@ -140,7 +189,7 @@ class Running:
                     self._listeners.add(writer)
                 self._wake.set()
                 await writer.drain()
-        except ConnectionError:
+        except (ConnectionError, asyncio.CancelledError):  # they have gone, or we go: nothing that a person must read
             pass
         finally:
             self._listeners.discard(writer)

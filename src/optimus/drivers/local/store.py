@@ -1,7 +1,7 @@
 """The store: what must not be forgotten, in one SQLite file.
 
 Why: `kill -9` and a pulled plug must lose nothing that somebody was told is done.
-Owns: jobs, their lives and replicas, queues and pools, run times to learn from, and what happened.
+Owns: jobs, their lives and replicas, the cluster, queues and pools, run times to learn from, and what happened.
 Must not: interpret any of it.
 
 A turn of the body is one transaction: everything or nothing. The log is written through to the disk before a commit
@@ -25,6 +25,7 @@ import msgspec
 from msgspec import Struct
 
 from optimus.drivers.local import disk
+from optimus.drivers.local.clusters import Known
 from optimus.lives import Life, Replica
 from optimus.model.jobs import Job
 from optimus.model.pools import NodePool
@@ -90,11 +91,15 @@ class Kept(Struct, frozen=True, kw_only=True):
     replicas: tuple[tuple[str, Replica], ...]
     """(workload, replica)."""
     runs: tuple[Run, ...]
+    cluster: Known | None = None
+    """That it was started with at last."""
 
 
 class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._failed = ""
+        """Why the last turn could not be written, if it could not."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(folder / "lock")
@@ -132,8 +137,12 @@ class Store:
                 self.drop_thing("room", "")
 
     def trouble(self) -> str:
-        """Why nothing new should be begun; empty if it may."""
-        return disk.trouble(self.folder)
+        """Why nothing new should be begun; empty if it may. After a failure it is tried whether it is over."""
+        found = disk.trouble(self.folder)
+        if not found and self._failed:
+            with suppress(StoreError), self.turn():
+                self._db.execute("INSERT OR REPLACE INTO facts VALUES ('tried', '')")
+        return found or self._failed
 
     def close(self) -> None:
         self._db.close()
@@ -148,6 +157,7 @@ class Store:
             self._db.execute("BEGIN IMMEDIATE")
             yield
             self._db.execute("COMMIT")
+            self._failed = ""
         except BaseException as error:
             with suppress(sqlite3.Error):
                 if self._db.in_transaction:
@@ -156,8 +166,12 @@ class Store:
                     # the log may have come to its end while what it holds has a place: then the next turn begins anew
                     self._db.execute("PRAGMA wal_checkpoint(RESTART)")
             if isinstance(error, sqlite3.Error):
-                raise StoreError(disk.advice(self.folder, error)) from error
+                self._failed = disk.advice(self.folder, error)
+                raise StoreError(self._failed) from error
             raise
+
+    def put_cluster(self, known: Known) -> None:
+        self._put_thing("cluster", "", known)
 
     def put_queue(self, queue: Queue) -> None:
         self._put_thing("queue", queue.name, queue)
@@ -220,7 +234,11 @@ class Store:
             runs=tuple(
                 Run(*row) for row in self._db.execute("SELECT queue, family, run_ms, work_ms FROM runs ORDER BY id")
             ),
+            cluster=self.cluster(),
         )
+
+    def cluster(self) -> Known | None:
+        return next(self._things("cluster", Known), None)
 
     def happenings(self, name: str, at_most: int = 200) -> list[Happening]:
         rows = self._db.execute(

@@ -24,79 +24,66 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from optimus.drivers.local import disk
+from optimus.drivers.local.clusters import Cluster, again
 from optimus.drivers.local.journaling import KEPT_MIB, Recalled, begin_journal, kept_policy, recall
 from optimus.drivers.local.line import RefusedError
-from optimus.drivers.local.machine import this_machine, virtual_nodes
 from optimus.drivers.local.running import Running, address_file, now_ms
 from optimus.drivers.local.store import Store, StoreError
 from optimus.engine.engine import Engine
 from optimus.engine.policy_loading import PolicyError
-from optimus.model.nodes import Node
-from optimus.model.pools import NodePool
-from optimus.model.queues import Queue
 from optimus.model.settings import Settings
 
 LOG = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-DEFAULT_QUEUE = Queue(name="default")
 AGAIN_S = 1.0
-Ready = Callable[[str, str, str], None]
-"""Is told the address, the token, and what processes are held to."""
+ADDRESS_ROOM = 63
+"""Bytes of the address file before the end of its line."""
 
 
 class UpError(Exception):
     """It cannot start; the text says why and what to do."""
 
 
-class Cluster(Struct, frozen=True, kw_only=True):
-    """What this machine shall be."""
+class Begun(Struct, frozen=True, kw_only=True):
+    """It is up, and what people should know of it."""
 
-    nodes: tuple[Node, ...]
-    pools: tuple[NodePool, ...] = ()
-    queues: tuple[Queue, ...] = (DEFAULT_QUEUE,)
-    settings: Settings = Settings()
-    told: str = ""
-    """For people: what it is."""
-    opening: str = ""
-    """Documents that are submitted where nothing has been yet."""
-    where: str = ""
-    """The folder of those jobs."""
-
-
-def machine_or_virtual(nodes: int, gpus: int) -> Cluster:
-    """So many virtual nodes; with none named, this machine if it has GPUs."""
-    if nodes or gpus:
-        count, each = nodes or 1, gpus or 8
-        return Cluster(nodes=virtual_nodes(count, each), told=f"{count} virtual nodes with {each} GPUs each")
-    real = this_machine()
-    if real.devices:
-        return Cluster(nodes=(real,), told=f"{real.name} with {len(real.devices)} GPUs")
-    return Cluster(
-        nodes=virtual_nodes(2, 4), told="no GPU found here: 2 virtual nodes with 4 GPUs each (--nodes, --gpus)"
-    )
+    address: str
+    token: str
+    limits: str
+    """What processes are held to."""
+    cluster: str
+    changed: list[str]
+    """What is another cluster than at the last start, and what still runs on what is gone."""
 
 
 def run(
-    cluster: Cluster,
+    cluster: Cluster | None,
     folder: Path,
     *,
     host: str,
     port: int,
     policy: str,
-    ready: Ready,
+    ready: Callable[[Begun], None],
+    tell: Callable[[str], None],
     journal_mib: int = KEPT_MIB,
+    settings: Callable[[Settings], Settings] = lambda base: base,
 ) -> int:
-    """Until it is told to stop. `ready` is called once everything answers. Returns how many replicas go on running
-    without it. `journal_mib`: so much of the journal is kept; 0: there is none."""
+    """Until it is told to stop. Returns how many replicas go on running without it. `cluster`: None for the one the
+    store remembers, or what is found here; `settings`: its own, changed. `ready` is called once everything answers,
+    `tell` when something is wrong with the store and when it is well again. `journal_mib`: so much of the journal is
+    kept; 0: there is none."""
     listening = _listen(host, port)
     token = "" if host in LOOPBACK else _token(folder)
     try:
         store = Store(folder)
     except StoreError as error:
         raise UpError(str(error)) from error
+    if cluster is None:
+        cluster = again(store.cluster())
+    cluster = structs.replace(cluster, settings=settings(cluster.settings))
     try:
         engine = Engine(policy=kept_policy(policy, folder), settings=cluster.settings, on_notice=LOG.warning)
     except PolicyError as error:
@@ -105,7 +92,7 @@ def run(
     journal = begin_journal(engine, folder, journal_mib, now_ms())
     address = f"http://{_from_here(host)}:{listening.getsockname()[1]}"
     try:
-        return asyncio.run(_run(cluster, store, listening, engine, recalled, address, token, ready))
+        return asyncio.run(_run(cluster, store, listening, engine, recalled, address, token, ready, tell))
     finally:
         if journal is not None:
             journal.close()
@@ -119,26 +106,29 @@ async def _run(
     recalled: Recalled,
     address: str,
     token: str,
-    ready: Ready,
+    ready: Callable[[Begun], None],
+    tell: Callable[[str], None],
 ) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
-    running = Running(store, engine, cluster.nodes)
+    running = Running(store, engine, cluster.nodes, tell)
     try:
-        await running.open(cluster.queues, cluster.pools, recalled)
+        changed = await running.open(cluster, recalled)
         if cluster.opening and not running.body.jobs:
             running.desk.submit(cluster.opening, "the opening", cluster.where)
     except (StoreError, RefusedError) as error:
         raise UpError(str(error)) from error
     except OSError as error:
         raise UpError(disk.advice(store.folder, error)) from error
-    _write_down(address, address_file(store.folder))
+    if not _write_down(address, address_file(store.folder)):
+        changed.append(f"the address could not be written down; others say where it is: --target {address}")
     serving = asyncio.create_task(_serve(listening, store.folder, token))
     turning = asyncio.create_task(running.run(stop))
     await asyncio.sleep(0)
-    ready(address, token, running.limiting.told())
+    limits = running.limiting.told()
+    ready(Begun(address=address, token=token, limits=limits, cluster=cluster.told, changed=changed))
     try:
         await turning
     finally:
@@ -147,16 +137,27 @@ async def _run(
             await serving
         left = sum(len(replicas) for replicas in running.body.replicas.values())
         await running.close()
-        with contextlib.suppress(OSError):
-            address_file(store.folder).unlink(missing_ok=True)
+        _write_down("", address_file(store.folder))
     return left
 
 
-def _write_down(address: str, file: Path) -> None:
-    """In place: where a killed one has left its own, a full disk is no hindrance; where not, people name it."""
-    with contextlib.suppress(OSError), os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o644), "wb", 0) as written:
-        written.write(f"{address:<63}\n".encode())
-        written.truncate()
+def _write_down(address: str, file: Path) -> bool:
+    """For others to find, all of it or nothing. A file that is there is written in place, which needs no room: at the
+    end it is emptied and not removed, so that the next start finds its place on a full disk."""
+    line = f"{address:<{ADDRESS_ROOM}}\n".encode()
+    new = file.with_suffix(f".{os.getpid()}")
+    try:
+        if file.exists() and file.stat().st_size == len(line):
+            with file.open("r+b", buffering=0) as written:
+                written.write(line)
+        else:
+            new.write_bytes(line)
+            new.replace(file)
+    except OSError:
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
+        return False
+    return True
 
 
 async def _serve(listening: socket.socket, folder: Path, token: str) -> None:

@@ -18,7 +18,7 @@ from optimus.lives import JobPhase, Life, Replica, phase_of
 from optimus.model.gangs import chains, maximum_replicas, minimum_replicas
 from optimus.model.pools import NodePool
 from optimus.model.queues import GPU
-from optimus.model.reasons import Reason
+from optimus.model.reasons import Code, Reason, named, reason
 from optimus.model.workloads import Workload, share_milli
 
 _ORDER = (
@@ -75,9 +75,11 @@ class JobView(Struct, frozen=True, kw_only=True, rename="camel"):
     priority: int
     phase: str
     reason: Why | None
-    """Why it waits, is being stopped or has failed."""
+    """Why it waits, is being stopped or has failed; of one that runs, what is to be known of its place."""
     min_replicas: int
     max_replicas: int
+    roles: dict[str, int]
+    """By role: how many replicas it can have; they are called worker-0, worker-1 …, of an array 3-worker-0."""
     running_replicas: int
     gpu_milli: int
     """Of all the replicas it has; of its smallest gang while it has none."""
@@ -132,6 +134,8 @@ class NodeView(Struct, frozen=True, kw_only=True, rename="camel"):
     """Thousandths of each device that are given."""
     jobs: tuple[tuple[str, ...], ...]
     """By device: who is on it."""
+    gone: tuple[int, ...]
+    """Devices that are no longer part of the cluster: they stay until what runs on them has ended."""
     labels: dict[str, str]
     limits: str
     """What of CPU and memory its processes are held to, and by what; or why not."""
@@ -181,6 +185,7 @@ def job_view(body: Body, job: str) -> JobView:
         reason=_why(body, lives, phases, phase),
         min_replicas=least,
         max_replicas=sum(maximum_replicas(workload.gang)),
+        roles={chain.role.name: chain.capacity for chain in chains(workload.gang)},
         running_replicas=sum(view.state == "running" for view in replicas),
         gpu_milli=held or _least_milli(workload),
         attempt=max((life.attempt for life in lives), default=0),
@@ -252,12 +257,13 @@ def node_views(body: Body) -> list[NodeView]:
     return [
         NodeView(
             name=node.name,
-            ready=node.ready,
+            ready=node.ready and not node.cordoned,
             cpu_milli=node.cpu_milli,
             memory_mib=node.memory_mib,
             models=tuple(device.model for device in node.devices),
             used_milli=tuple(used.get((node.name, device.index), 0) for device in node.devices),
             jobs=tuple(tuple(who.get((node.name, device.index), ())) for device in node.devices),
+            gone=tuple(sorted(body.gone.get(node.name, ()))),
             labels=dict(node.labels),
             limits=body.limits,
         )
@@ -305,6 +311,9 @@ def _why_of(body: Body, life: Life) -> Why | None:
         return Why(life.leaving.cause.capitalize(), life.leaving.text)
     if waits is not None and not life.places:
         return Why(str(waits.code), waits.text())
+    if where := body.left_behind(life):
+        left = reason(Code.LEFT_BEHIND, where=named(where))
+        return Why(str(left.code), left.text())
     return None
 
 

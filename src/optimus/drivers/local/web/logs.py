@@ -79,7 +79,7 @@ def starts_of(runs: Path, uid: str, chosen: Chosen = Chosen()) -> list[Reading]:
     for folder in runs.glob(f"{uid}-*"):
         replica, attempt = named(folder.name, uid)
         found.append(Reading(folder / "log", replica, folder.name, attempt))
-    return sorted(filter(chosen.takes, found), key=lambda reading: (_began(reading.start), reading.start))
+    return sorted(filter(chosen.takes, found), key=lambda reading: (_began(reading.start), in_order(reading.start)))
 
 
 def named(start: str, uid: str) -> tuple[str, int]:
@@ -88,6 +88,22 @@ def named(start: str, uid: str) -> tuple[str, int]:
     part = f"{words[0]}-" if len(words) > 4 and words[1].isdigit() else ""
     number, *rest = words[1:] if part else words
     return part + "-".join(rest[:-1]), int(number) if number.isdigit() else 0
+
+
+def in_order(name: str) -> list[tuple[int, str]]:
+    """To sort by: part 10 comes after part 9."""
+    return [(int(word), "") if word.isascii() and word.isdigit() else (-1, word) for word in name.split("-")]
+
+
+def split_name(replica: str, *, array: bool) -> tuple[int | None, str, int]:
+    """`[part-]role-ordinal`; -1 for an ordinal that is none, and for the part of an array that is not named."""
+    part, _, rest = replica.partition("-") if array else ("", "", replica)
+    role, _, ordinal = rest.rpartition("-")
+    return (_number(part) if array else None), role, _number(ordinal)
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and text == str(int(text)) else -1
 
 
 async def lines(

@@ -32,7 +32,7 @@ from optimus import __version__
 from optimus.drivers.local.journaling import FOLDER
 from optimus.drivers.local.line import RefusedError
 from optimus.drivers.local.web import openapi
-from optimus.drivers.local.web.logs import Chosen, lines, starts_of
+from optimus.drivers.local.web.logs import Chosen, in_order, lines, split_name, starts_of
 from optimus.drivers.local.web.mirror import Mirror
 from optimus.drivers.local.web.remembering import Remembered
 from optimus.lives import JobPhase
@@ -309,7 +309,9 @@ def _logs(runs: Path) -> Handler:
         if follow is None:
             raise RefusedError("invalid", f"follow is 1 or 0, not {query['follow']}")
         chosen = Chosen(replica=query.get("replica", ""), attempt=_attempt(query.get("attempt", "")))
-        if not follow or job["final"]:
+        if follow and not job["final"]:
+            _demand_possible(runs, job, _name(request), chosen)
+        else:
             _demand_starts(runs, job["uid"], _name(request), chosen)
 
         def over() -> bool:
@@ -336,8 +338,24 @@ def _demand_starts(runs: Path, uid: str, job: str, chosen: Chosen) -> None:
     if chosen.attempt is not None and all(one.attempt != chosen.attempt for one in everything):
         known = sorted({one.attempt for one in everything})
         raise RefusedError("missing", f"{job} has no output of attempt {chosen.attempt}; known are {_few(known)}")
-    names = sorted({one.replica for one in everything if chosen.attempt in (None, one.attempt)})
+    names = sorted({one.replica for one in everything if chosen.attempt in (None, one.attempt)}, key=in_order)
     raise RefusedError("missing", f"{job} has no replica {chosen.replica}; known are {_few(names)}")
+
+
+def _demand_possible(runs: Path, job: dict[str, Any], name: str, chosen: Chosen) -> None:
+    """Whoever follows may wait for a replica, or for the next attempt, but not for one that never comes."""
+    last = max((one.attempt for one in starts_of(runs, job["uid"])), default=0)
+    if chosen.attempt is not None and chosen.attempt > max(last, job["attempt"]) + 1:
+        raise RefusedError("missing", f"{name} has no attempt {chosen.attempt}; it has had {max(last, job['attempt'])}")
+    if not chosen.replica or any(chosen.replica == one.replica for one in starts_of(runs, job["uid"])):
+        return
+    parts = sum(job["counts"].values())
+    part, role, ordinal = split_name(chosen.replica, array=bool(parts))
+    if (part is None or 0 <= part < parts) and 0 <= ordinal < job["roles"].get(role, 0):
+        return
+    first = "0-" if parts else ""
+    names = [f"{first}{role}-0" + (f" to {role}-{most - 1}" if most > 1 else "") for role, most in job["roles"].items()]
+    raise RefusedError("missing", f"{name} has no replica {chosen.replica}; it can have {_few(names)}")
 
 
 def _few(names: list[Any]) -> str:
