@@ -8,14 +8,14 @@ they claim. Moments lie in the first half of a trace, so that people go on comin
     newcomers  others come as often as in the day before, which is what `optimus forecast` does on a journal
     widened    either of them, each forecast as wide as earlier ones of the same trace make it; only outcomes that were
                known at the moment are used
-    waits      no simulation, the rule of thumb to beat: work of this queue that had waited as long as this one waited so
-               much longer (Kaplan-Meier, of everybody who came before the moment)
+    waits      no simulation, the rule of thumb to beat: work of this queue that had waited as long as this one waited
+               so much longer (Kaplan-Meier, of everybody who came before the moment)
 
 Public traces keep their own clock, so that their days are days: some hundred jobs from the middle of each list, on as
 many GPUs as make the load 1. Of Philly the largest virtual clusters are taken, each as a cluster of its own.
 
     python -m benchmarks.forecast                                   # synthetic, about half an hour on two cores
-    python -m benchmarks.forecast --seeds 0 --philly FOLDER --itp FOLDER --moments 8      # public traces (docs/reference/traces.md)
+    python -m benchmarks.forecast --seeds 0 --philly FOLDER --itp FOLDER --moments 8   # docs/reference/traces.md
     python -m benchmarks.forecast --moments 6 --samples 5 --seeds 1 # a minute, to see that it works
 """
 
