@@ -43,7 +43,7 @@ from optimus.drivers.sim.brain import Brain
 from optimus.drivers.sim.clockwork import Clockwork, News
 from optimus.drivers.sim.forecasting import Asked, Forecast, Past, Quantiles
 from optimus.drivers.sim.forecasting.arrivals import gathered
-from optimus.drivers.sim.forecasting.foreseeing import foresee
+from optimus.drivers.sim.forecasting.foreseeing import HORIZON_MS, foresee
 from optimus.drivers.sim.forecasting.judging import coverage, judge, widened
 from optimus.drivers.sim.forecasting.lifetimes import Lifetimes
 from optimus.drivers.sim.forecasting.widening import Judged
@@ -61,8 +61,10 @@ GPUS = 64
 LOAD = 1.0
 LISTS = 3
 """Of ITP the first clusters, of Philly the largest virtual ones."""
-WINDOW = 500
-"""Jobs of a public list, from its middle on."""
+WINDOW = 400
+"""Jobs of a public list, around its middle."""
+WINDOW_HORIZON_MS = 2 * 86_400_000
+"""Of their forecasts: they wait for hours. What is said to start later is not judged."""
 DRAWS = 400
 WARM_UP = 0.15
 """Of the time in which jobs are submitted: nothing has ended yet, and nobody could forecast."""
@@ -140,7 +142,8 @@ def measure(case: Case, moments: int, samples: int) -> dict[str, list[Judged]]:
         told: Forecast | None = None
         for kind, judged in found.items():
             known = past.usable() if kind == "newcomers" else Past(errors=past.errors)
-            told = foresee(Asked(present=present, samples=samples, seed=case.seed, past=known))
+            horizon_ms = HORIZON_MS if case.trace == "synthetic" else WINDOW_HORIZON_MS
+            told = foresee(Asked(present=present, samples=samples, seed=case.seed, past=known, horizon_ms=horizon_ms))
             judged.extend(judge(told, brain.starts, record.end_ms))
         assert told is not None
         waits += judge(by_waits(told, came, brain.starts), brain.starts, record.end_ms)
