@@ -64,7 +64,7 @@ LISTS = 3
 WINDOW = 400
 """Jobs of a public list, around its middle."""
 WINDOW_HORIZON_MS = 2 * 86_400_000
-"""Of their forecasts: they wait for hours. What is said to start later is not judged."""
+"""Of their forecasts: they wait for hours. "Beyond" is judged as if it said this moment."""
 DRAWS = 400
 WARM_UP = 0.15
 """Of the time in which jobs are submitted: nothing has ended yet, and nobody could forecast."""

@@ -36,8 +36,8 @@ class Past(Struct, frozen=True, kw_only=True):
 
     arrived: tuple[Workload, ...] = ()
     """Those submitted in the window before the moment."""
-    window_ms: int = WINDOW_MS
-    """Shorter where less was seen."""
+    window_ms: int = 0
+    """A day, or less where less was seen; 0: nothing was."""
     errors: tuple[float, ...] = ()
     """True / declared run time of work that has ended."""
 
