@@ -161,7 +161,7 @@ def by_waits(told: Forecast, came: Sequence[Workload], starts: Mapping[str, Sequ
         if one.submitted_ms <= now_ms:
             group, until = (started, first) if first <= now_ms else (waiting, now_ms)
             group.setdefault(one.queue, []).append(float(until - one.submitted_ms))
-    quantiles = {}
+    quantiles: dict[str, Quantiles] = {}
     for one in (each.workload for each in told.waiting if each.workload.id in told.quantiles):
         waits = Lifetimes(started.get(one.queue, ()), waiting.get(one.queue, ()))
         lot = np.random.default_rng(len(quantiles))
