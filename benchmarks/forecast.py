@@ -8,9 +8,14 @@ they claim. Moments lie in the first half of a trace, so that people go on comin
     newcomers  others come as often as in the day before, which is what `optimus forecast` does on a journal
     widened    either of them, each forecast as wide as earlier ones of the same trace make it; only outcomes that were
                known at the moment are used
+    waits      no simulation, the rule of thumb to beat: work of this queue that had waited as long as this one waited
+               so much longer (Kaplan-Meier, of everybody who came before the moment)
+
+Public traces keep their own clock, so that their days are days: some hundred jobs from the middle of each list, on as
+many GPUs as make the load 1. Of Philly the largest virtual clusters are taken, each as a cluster of its own.
 
     python -m benchmarks.forecast                                   # synthetic, about half an hour on two cores
-    python -m benchmarks.forecast --philly FOLDER --itp FOLDER      # public traces too (see docs/reference/traces.md)
+    python -m benchmarks.forecast --seeds 0 --philly FOLDER --itp FOLDER --moments 8   # docs/reference/traces.md
     python -m benchmarks.forecast --moments 6 --samples 5 --seeds 1 # a minute, to see that it works
 """
 
@@ -22,21 +27,25 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: small proble
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+import numpy as np
+from msgspec import Struct, structs
 
 from benchmarks import measuring
 from optimus.drivers.sim.brain import Brain
 from optimus.drivers.sim.clockwork import Clockwork, News
-from optimus.drivers.sim.forecasting import Asked, Past
+from optimus.drivers.sim.forecasting import Asked, Forecast, Past, Quantiles
 from optimus.drivers.sim.forecasting.arrivals import gathered
-from optimus.drivers.sim.forecasting.foreseeing import foresee
+from optimus.drivers.sim.forecasting.foreseeing import HORIZON_MS, foresee
 from optimus.drivers.sim.forecasting.judging import coverage, judge, widened
+from optimus.drivers.sim.forecasting.lifetimes import Lifetimes
 from optimus.drivers.sim.forecasting.widening import Judged
 from optimus.drivers.sim.jobs import workload_of
 from optimus.drivers.sim.present import Present, of_engine
@@ -45,12 +54,18 @@ from optimus.drivers.sim.traces import formats, shaping, synthetic
 from optimus.drivers.sim.traces.trace import Trace, TraceError, setup_on
 from optimus.engine.engine import Engine
 from optimus.model.plans import Start
+from optimus.model.workloads import Workload
 
 JOBS = 1200
 GPUS = 64
 LOAD = 1.0
 LISTS = 3
-"""Of a folder, the first ones."""
+"""Of ITP the first clusters, of Philly the largest virtual ones."""
+WINDOW = 400
+"""Jobs of a public list, around its middle."""
+WINDOW_HORIZON_MS = 2 * 86_400_000
+"""Of their forecasts: they wait for hours. "Beyond" is judged as if it said this moment."""
+DRAWS = 400
 WARM_UP = 0.15
 """Of the time in which jobs are submitted: nothing has ended yet, and nobody could forecast."""
 
@@ -59,6 +74,8 @@ class Case(Struct, frozen=True, kw_only=True):
     name: str
     trace: str
     """`synthetic`, or a file."""
+    queue: str = ""
+    """Of the file, only those."""
     seed: int = 0
     sigma: float | None = None
     """Schedulers and forecasts are told run times with this error."""
@@ -96,11 +113,17 @@ def trace_of(case: Case) -> Trace:
     if case.trace == "synthetic":
         trace = synthetic.generate(synthetic.Mix(jobs=JOBS, gpus=GPUS, load=LOAD, seed=case.seed))
     else:
-        trace = formats.load(case.trace, first_jobs=JOBS)
-        trace = msgspec.structs.replace(trace, setup=setup_on(trace, uniform_nodes(GPUS // 8, 8)))
-        fitting = tuple(job for job in trace.jobs if job.total_gpus <= GPUS)
-        trace = shaping.at_load(msgspec.structs.replace(trace, jobs=fitting), LOAD, GPUS)
+        trace = window_of(formats.load(case.trace), case.queue)
     return trace if case.sigma is None else shaping.with_predictions(trace, case.sigma, case.seed)
+
+
+def window_of(trace: Trace, queue: str) -> Trace:
+    """At its own times, on as many nodes of eight as its work fills."""
+    jobs = [job for job in trace.jobs if not queue or job.queue == queue]
+    middle = max(len(jobs) // 2 - WINDOW // 2, 0)
+    chosen = tuple(jobs[middle : middle + WINDOW])
+    gpus = max(shaping.offered_load(chosen, 1) / LOAD, *(job.total_gpus for job in chosen))
+    return structs.replace(trace, jobs=chosen, setup=setup_on(trace, uniform_nodes(ceil(gpus / 8), 8)))
 
 
 def measure(case: Case, moments: int, samples: int) -> dict[str, list[Judged]]:
@@ -113,12 +136,41 @@ def measure(case: Case, moments: int, samples: int) -> dict[str, list[Judged]]:
     brain = Snapshots(Engine(), planned)
     record = Clockwork(trace.setup, trace.jobs).play(brain)
     found: dict[str, list[Judged]] = {"nobody": [], "newcomers": []}
+    waits: list[Judged] = []
+    came = [workload_of(job) for job in trace.jobs]
     for present, past in brain.taken:
+        told: Forecast | None = None
         for kind, judged in found.items():
-            known = past if kind == "newcomers" else Past(errors=past.errors)
-            told = foresee(Asked(present=present, samples=samples, seed=case.seed, past=known))
+            known = past.usable() if kind == "newcomers" else Past(errors=past.errors)
+            horizon_ms = HORIZON_MS if case.trace == "synthetic" else WINDOW_HORIZON_MS
+            told = foresee(Asked(present=present, samples=samples, seed=case.seed, past=known, horizon_ms=horizon_ms))
             judged.extend(judge(told, brain.starts, record.end_ms))
-    return found | {f"{kind}, widened": widened(judged) for kind, judged in found.items()}
+        assert told is not None
+        waits += judge(by_waits(told, came, brain.starts), brain.starts, record.end_ms)
+    wider = {f"{kind}, widened": widened(judged) for kind, judged in found.items()}
+    return found | wider | {"waits": waits}
+
+
+def by_waits(told: Forecast, came: Sequence[Workload], starts: Mapping[str, Sequence[int]]) -> Forecast:
+    """The same question, answered from how long others of its queue have waited."""
+    now_ms = told.now_ms
+    started: dict[str, list[float]] = {}
+    waiting: dict[str, list[float]] = {}
+    for one in came:
+        first = starts.get(one.id, [now_ms + 1])[0]
+        if one.submitted_ms <= now_ms:
+            group, until = (started, first) if first <= now_ms else (waiting, now_ms)
+            group.setdefault(one.queue, []).append(float(until - one.submitted_ms))
+    quantiles: dict[str, Quantiles] = {}
+    for one in (each.workload for each in told.waiting if each.workload.id in told.quantiles):
+        waits = Lifetimes(started.get(one.queue, ()), waiting.get(one.queue, ()))
+        lot = np.random.default_rng(len(quantiles))
+        waited = float(max(now_ms - one.submitted_ms, 1))
+        p50, p90 = np.percentile([waits.draw(lot, waited) - waited for _ in range(DRAWS)], (50, 90))
+        quantiles[one.id] = Quantiles(
+            p50_ms=now_ms + round(p50), p90_ms=now_ms + round(p90), samples=DRAWS, started=DRAWS
+        )
+    return structs.replace(told, quantiles=quantiles)
 
 
 def cases_of(seeds: int, philly: Path | None, itp: Path | None) -> Iterator[Case]:
@@ -126,12 +178,19 @@ def cases_of(seeds: int, philly: Path | None, itp: Path | None) -> Iterator[Case
         yield Case(name="synthetic, nothing told", trace="synthetic", seed=seed)
     for seed in range(1, seeds + 1):
         yield Case(name="synthetic, told with error 0.5", trace="synthetic", seed=seed, sigma=0.5)
-    for name, folder in (("Philly", philly), ("ITP", itp)):
-        files = sorted(folder.glob("*.csv*"))[:LISTS] if folder is not None else []
-        if folder is not None and not files:
-            raise TraceError(f"{folder}: no list of jobs in it; name the folder of the {name} data")
-        for file in files:
-            yield Case(name=f"{name}, nothing told", trace=str(file))
+    for file in lists_of("Philly", philly)[:1]:
+        sizes = Counter(job.queue for job in formats.load(file).jobs)
+        for queue, _ in sizes.most_common(LISTS):
+            yield Case(name="Philly, nothing told", trace=str(file), queue=queue)
+    for file in lists_of("ITP", itp)[:LISTS]:
+        yield Case(name="ITP, nothing told", trace=str(file))
+
+
+def lists_of(name: str, folder: Path | None) -> list[Path]:
+    files = sorted(folder.glob("*.csv*")) if folder is not None else []
+    if folder is not None and not files:
+        raise TraceError(f"{folder}: no list of jobs in it; name the folder of the {name} data")
+    return files
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -151,7 +210,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     judged: dict[tuple[str, str], list[tuple[int, Judged]]] = {}
     count = len(cases)
-    settings = {"jobs": JOBS, "gpus": GPUS, "load": LOAD, "moments": chosen.moments, "samples": chosen.samples}
+    settings = {"load": LOAD, "moments": chosen.moments, "samples": chosen.samples}
     with ProcessPoolExecutor(chosen.processes) as pool:
         played = pool.map(measure, cases, [chosen.moments] * count, [chosen.samples] * count)
         for number, (case, found) in enumerate(zip(cases, played, strict=True)):
@@ -185,7 +244,8 @@ def _line(row: dict[str, Any]) -> str:
     p50, p90 = row["p50"], row["p90"]
     return (
         f"{row['trace']:32} {row['kind']:18} {p50['forecasts']:5} forecasts at {row['moments']:4} moments   "
-        f"P50 {_percent(p50)}   P90 {_percent(p90)}   loss {(row['lossMs'] or 0) / 60_000:.0f} min"
+        f"P50 {_percent(p50)}   P90 {_percent(p90)}   off by {(row['medianErrorMs'] or 0) / 60_000:.0f} min   "
+        f"loss {(row['lossMs'] or 0) / 60_000:.0f} min"
     )
 
 

@@ -5,11 +5,12 @@ waited at one of them is forecast from that copy alone, as explain does it, and 
 Nothing is forecast while jobs run, so that the cores are theirs.
 
     silent      jobs say nothing: run times are those of their queue so far
+    nobody      the very copies of silent, as if nobody else came: what newcomers of a young journal are worth
     declared    each says how long it will run, off by a factor that is drawn (log-normal, 0.3)
     steps       each counts its steps (`optimus.steps`)
     unheard     the very copies of steps, without what the jobs said: what listening is worth
 
-    python -m benchmarks.forecast_live                          # a quarter of an hour, most of it waiting
+    python -m benchmarks.forecast_live                          # some ten minutes where nobody else computes
     python -m benchmarks.forecast_live --seconds 30 --samples 5 # a look; writes nothing
 """
 
@@ -24,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +37,16 @@ from benchmarks.machine import Machine
 from optimus.drivers.local.journaling import FOLDER
 from optimus.drivers.sim.forecasting import Asked, Judged, Past
 from optimus.drivers.sim.forecasting.checking import read_starts
-from optimus.drivers.sim.forecasting.foreseeing import SAMPLES, foresee
+from optimus.drivers.sim.forecasting.foreseeing import foresee
 from optimus.drivers.sim.forecasting.judging import coverage, judge
 from optimus.drivers.sim.present import of_copy
 from optimus.engine.copying import EngineCopy, read_copy
 from optimus.engine.journal_past import past_of
 
-SECONDS = 150
-MOMENT_S = 5.0
+SECONDS = 120
+MOMENT_S = 12.0
+SAMPLES = 9
+"""The fewest of which the fifth is a P50 and the last a P90."""
 WARM_UP_S = 20.0
 """Nothing has ended yet, and nobody could forecast."""
 GPUS = (1, 1, 1, 2, 2, 4)
@@ -115,22 +119,19 @@ def play(kind: str, seed: int, seconds: float, folder: Path) -> list[EngineCopy]
     return copies
 
 
-def judged(copies: Sequence[EngineCopy], journal: Path, samples: int, *, heard: bool = True) -> list[Judged]:
+def judged(
+    copies: Sequence[EngineCopy], journal: Path, samples: int, *, heard: bool = True, newcomers: bool = True
+) -> list[Judged]:
     until_ms = time.time_ns() // 1_000_000
     starts = read_starts(journal, until_ms).starts
-    found: list[Judged] = []
+    asked = []
     for copied in copies:
         present = of_copy(copied if heard else structs.replace(copied, remaining={}), "live")
-        past = Past(errors=past_of(journal, copied.now_ms).errors)
-        found += judge(foresee(Asked(present=present, samples=samples, past=past)), starts, until_ms)
-    return found
-
-
-def row(found: Sequence[Judged]) -> dict[str, Any]:
-    kept = msgspec.to_builtins(coverage(found))
-    known = [one for one in found if one.started_ms is not None]
-    off = sorted(abs(one.p50_ms - one.started_ms) for one in known if one.started_ms is not None)
-    return {**kept, "medianErrorMs": off[len(off) // 2] if off else None}
+        known = past_of(journal, copied.now_ms)
+        past = known.usable() if newcomers else Past(errors=known.errors)
+        asked.append(Asked(present=present, samples=samples, past=past))
+    with ProcessPoolExecutor() as pool:
+        return [one for told in pool.map(foresee, asked) for one in judge(told, starts, until_ms)]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -146,9 +147,11 @@ def main(arguments: list[str] | None = None) -> int:
                 copies = play(kind, seed, chosen.seconds, Path(folder))
                 journal = Path(folder) / "store" / FOLDER
                 found.setdefault(kind, []).extend(judged(copies, journal, chosen.samples))
+                if kind == "silent":
+                    found.setdefault("nobody", []).extend(judged(copies, journal, chosen.samples, newcomers=False))
                 if kind == "steps":
                     found.setdefault("unheard", []).extend(judged(copies, journal, chosen.samples, heard=False))
-    rows = {kind: row(those) for kind, those in found.items()}
+    rows = {kind: msgspec.to_builtins(coverage(those)) for kind, those in found.items()}
     for kind, told in rows.items():
         p50, p90 = told["p50"], told["p90"]
         print(

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from msgspec import structs
+from rich.console import Console
 
+from optimus.cli.explain_report import report
+from optimus.cli.showing import Printer
 from optimus.engine.copying import CopyError, copy_of, engine_of, read_copy
 from optimus.engine.engine import Engine
-from optimus.explaining import Ask, explain
+from optimus.engine.journal_past import Past, gathered
+from optimus.explaining import Ask, Explanation, explain
 from optimus.explaining.seen import ReplicaSeen, WhySeen
-from optimus.explaining.starts import FORECAST, NEVER, NOW, UNKNOWN
+from optimus.explaining.starts import AT_LEAST, FORECAST, GUESS, NEVER, NOW, RANGE, UNKNOWN
 from optimus.model.observations import SlotFailed, WorkloadEnded, WorkloadSeen
+from optimus.model.progress import Remaining
 from tests.explaining.worlds import Moment, moment, of_example, seen_of
 
 LINE = """
@@ -32,12 +38,79 @@ def test_the_reason_comes_with_its_numbers() -> None:
 
 
 def test_who_is_ahead_in_its_queue_and_when_it_starts() -> None:
-    told = moment(LINE).explain("longer", Ask(samples=10))
+    told = moment(LINE).explain("longer", Ask(samples=10, seconds=PATIENT_S))
     assert told.ahead == ("default/waits",)
     start = told.start
     assert start is not None and start.state == FORECAST and start.behind == ("default/waits",)
     assert start.p50 is not None and start.p90 is not None and 0 < start.p50.in_ms <= start.p90.in_ms
     assert start.rests_on == {"declared": 1} and start.samples == 10
+
+
+PATIENT_S = 600.0
+"""However busy the machine is."""
+GUARANTEED = "queues: [{name: default, gpu: {guarantee: 1}}]"
+UNKNOWN_RUN_TIMES = """
+cluster: [{name: n, gpus: 1}]
+workloads:
+  - {name: runs, gpu: 1, running: {on: n, since: -1h}}
+  - {name: waits, gpu: 1, submitted: -10m}
+"""
+
+
+def crowd(now_ms: int) -> Past:
+    """Twelve came in the last twelve minutes, which is all that is known."""
+    came = [
+        structs.replace(moment(LINE).workload("waits"), id=f"default/came-{n}", submitted_ms=now_ms - n * 60_000)
+        for n in range(12)
+    ]
+    return gathered(came, (), begin_ms=now_ms - 12 * 60_000, now_ms=now_ms)
+
+
+def page(told: Explanation) -> str:
+    out = StringIO()
+    report(Printer(Console(file=out, width=200)), told, wide=False)
+    return out.getvalue()
+
+
+def test_a_range_says_when_nothing_is_known_of_who_else_comes() -> None:
+    now = moment(LINE)
+    alone, crowded = (
+        now.explain("longer", Ask(samples=3, seconds=PATIENT_S)),
+        now.explain("longer", Ask(samples=3, seconds=PATIENT_S, past=crowd(now.now_ms))),
+    )
+    assert alone.start is not None and alone.start.claim == AT_LEAST
+    assert "or later: nothing is known of who else comes" in page(alone)
+    assert crowded.start is not None and crowded.start.claim == RANGE
+    assert "or later" not in page(crowded) and "60 newcomers an hour as in the last 12m" in page(crowded)
+
+
+def test_where_run_times_are_guesses_there_is_no_range() -> None:
+    told = moment(UNKNOWN_RUN_TIMES).explain("waits", Ask(samples=9, seconds=PATIENT_S))
+    start = told.start
+    assert start is not None and start.claim == GUESS and start.earliest is not None and start.p50 is not None
+    assert 0 < start.earliest.in_ms < start.p50.in_ms
+    assert "hardly before in" in page(told) and "nothing is known about how long work here takes" in page(told)
+    assert "P50" not in page(told)
+
+
+def test_a_reservation_is_told_beside_the_forecast_and_does_not_contradict_it() -> None:
+    """The engine allows what runs its cautious day; its own words say it is over in minutes."""
+    now = moment(GUARANTEED + UNKNOWN_RUN_TIMES)
+    said = Remaining(left_ms=180_000, at_ms=now.now_ms, measured_ms=3_600_000)
+    copied = structs.replace(now.copy(), remaining={"default/runs": said})
+    told = explain(seen_of(now.workload("waits")), now.now_ms, copied, Ask(samples=9, seconds=PATIENT_S))
+    start = told.start
+    assert start is not None and start.reserved is not None and start.p90 is not None
+    assert start.p90.in_ms < 600_000 < start.reserved.in_ms
+    assert "a start by about" in page(told) and "at the latest, counted cautiously" in page(told)
+
+
+def test_a_reservation_that_may_not_hold_says_on_what_it_rests() -> None:
+    told = moment(GUARANTEED + LINE).explain("waits", Ask(samples=20, seconds=PATIENT_S))
+    start = told.start
+    assert start is not None and start.reserved is not None and start.p90 is not None
+    assert start.reserved.in_ms < start.p90.in_ms
+    assert "if what it waits for ends as expected" in page(told)
 
 
 def test_what_time_does_not_change_is_never_and_is_not_played() -> None:

@@ -133,7 +133,7 @@ def test_newcomers_are_drawn_where_six_hours_are_known(hours: int, said: str, tm
         for name in ("first", "second"):
             machine.cli("run", "-d", "--name", name, "--gpus", "4", "--", "sleep", "600")
         machine.reaches("first", "Running")
-        page = machine.cli("explain", "second", "--samples", "2")
+        page = machine.cli("explain", "second", "--samples", "2", "--within", "10m")
         assert said in " ".join(page.stdout.split()), page.stdout + page.stderr
     finally:
         machine.end()

@@ -8,8 +8,9 @@ from optimus.cli.forecast_report import about, moment
 from optimus.cli.job_tables import STYLES
 from optimus.cli.showing import Printer
 from optimus.drivers.sim.wording import count, fold_counted, list_nodes, short, shorten
+from optimus.engine.journal_past import SETTLED_MS
 from optimus.explaining.explanation import OVER, RUNNING, Explanation, QueueTold
-from optimus.explaining.starts import FORECAST, NEVER, NOW, StartTold
+from optimus.explaining.starts import AT_LEAST, FORECAST, GUESS, NEVER, NOW, StartTold
 from optimus.explaining.suggestion import Suggestion
 from optimus.explaining.trying import Outcome
 from optimus.model.reasons import counted, named
@@ -82,18 +83,42 @@ def _start(start: StartTold, now_ms: int) -> list[tuple[str, str]]:
     if start.state == NEVER:
         return [("starts", "never, as it is")]
     if start.state != FORECAST:
-        return [("starts", f"not forecast: {start.note}")] if start.note else []
+        return [*([("starts", f"not forecast: {start.note}")] if start.note else []), *_reserved(start, now_ms)]
     beyond = f"beyond {about(start.horizon_ms)}"
     p50 = moment(start.p50.at_ms, start.p50.in_ms, now_ms) if start.p50 else beyond
     p90 = moment(start.p90.at_ms, start.p90.in_ms, now_ms) if start.p90 else beyond
-    facts = [("starts", f"{p50} (P50) to {p90} (P90)" if p50 != p90 else p50)]
+    said = f"{p50} (P50) to {p90} (P90)" if p50 != p90 else p50
+    if start.claim == AT_LEAST:
+        said += ", or later: nothing is known of who else comes"
+    elif start.claim == GUESS:
+        earliest = moment(start.earliest.at_ms, start.earliest.in_ms, now_ms) if start.earliest else beyond
+        said = f"hardly before {earliest}; nothing is known about how long work here takes"
+    facts = [("starts", said), *_reserved(start, now_ms)]
     if start.behind:
         facts.append(("behind", named([short(name) for name in start.behind], most=AHEAD)))
     based = ", ".join(f"{number} {basis}" for basis, number in start.rests_on.items())
     running = f"; run times of what runs: {based}" if based else ""
-    come = f"{start.arrivals_per_hour:.2g} newcomers an hour" if start.arrivals_per_hour else "nobody else comes"
-    facts.append(("rests on", f"{count(start.samples, 'future')}, {come}{running}"))
+    facts.append(("rests on", f"{count(start.samples, 'future')}, {newcomers(start)}{running}"))
     return [*facts, *([("", start.note)] if start.note else [])]
+
+
+def newcomers(start: StartTold) -> str:
+    rate = start.arrivals_per_hour
+    if not rate:
+        return "nobody else comes"
+    often = f"{rate:.2g}" if rate < 10 else f"{rate:,.0f}"
+    young = start.arrivals_known_ms < SETTLED_MS
+    return f"{often} newcomers an hour" + (f" as in the last {about(start.arrivals_known_ms)}" if young else "")
+
+
+def _reserved(start: StartTold, now_ms: int) -> list[tuple[str, str]]:
+    """Beside the forecast, which knows more: it says what the two have to do with each other."""
+    if start.reserved is None:
+        return []
+    when = moment(start.reserved.at_ms, start.reserved.in_ms, now_ms)
+    if start.p90 is not None and start.p90.at_ms <= start.reserved.at_ms:
+        return [("reserved", f"{when} at the latest, counted cautiously; it starts as soon as there is room")]
+    return [("reserved", f"{when}, if what it waits for ends as expected; it is later where that runs longer")]
 
 
 def _suggestion(one: Suggestion) -> tuple[Text, Text, Text]:

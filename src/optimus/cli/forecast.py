@@ -37,7 +37,7 @@ Arrivals = Annotated[
     bool | None,
     typer.Option(
         "--arrivals/--no-arrivals",
-        help="Newcomers as in the day before, or nobody else. Else newcomers, if the journal knows six hours.",
+        help="Newcomers as in the day before, or nobody else. Else newcomers, if the journal knows enough of them.",
         show_default=False,
     ),
 ]
@@ -96,7 +96,7 @@ def forecast(
     else:
         presents.demand_policy(present.policy, present.name)
     recorded = journal or world is None
-    if arrivals is None and recorded and not past.tells_arrivals:
+    if arrivals is None and recorded and not past.settled:
         present = structs.replace(present, notes=(*present.notes, forecasting.young(past)))
     arrivals = recorded and past.tells_arrivals if arrivals is None else arrivals
     past = past if arrivals else Past(errors=past.errors)

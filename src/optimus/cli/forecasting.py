@@ -81,7 +81,15 @@ class ForecastTold(Struct, frozen=True, kw_only=True, rename="camel"):
 
 def young(past: Past) -> str:
     known = format_duration_ms(past.window_ms // 1000 * 1000)
-    return f"The journal knows only {known} before this moment: nobody else comes (--arrivals draws newcomers anyway)."
+    if past.tells_arrivals:
+        return (
+            f"The journal knows only {known} before this moment: newcomers come as often as in that time, and in half "
+            "of the futures for as long again."
+        )
+    return (
+        f"The journal knows only {known} before this moment and too few who came: nobody else comes, and starts may "
+        "well be later than this (--arrivals draws newcomers anyway)."
+    )
 
 
 def told(asked: Asked, forecast: Forecast, checked: Coverage | None) -> ForecastTold:

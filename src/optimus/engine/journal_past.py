@@ -11,6 +11,7 @@ thousand parts is one line.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
@@ -24,8 +25,10 @@ from optimus.model.workloads import Workload
 DAY_MS = 86_400_000
 WINDOW_MS = DAY_MS
 """A day and not an hour: nights are quiet, and a forecast may reach into tomorrow."""
-LEAST_WINDOW_MS = 6 * 3_600_000
-"""Less says nothing about how many come: a morning begins with a crowd."""
+SETTLED_MS = 6 * 3_600_000
+"""From so long on what came will go on coming; before that nobody knows for how long: a morning begins with a crowd."""
+LEAST_EVENTS = 10
+"""Fewer in a window that is shorter say nothing about how many come."""
 
 
 class Past(Struct, frozen=True, kw_only=True):
@@ -33,15 +36,25 @@ class Past(Struct, frozen=True, kw_only=True):
 
     arrived: tuple[Workload, ...] = ()
     """Those submitted in the window before the moment."""
-    window_ms: int = WINDOW_MS
-    """Shorter where less was seen."""
+    window_ms: int = 0
+    """A day, or less where less was seen; 0: nothing was."""
     errors: tuple[float, ...] = ()
     """True / declared run time of work that has ended."""
 
     @property
+    def settled(self) -> bool:
+        """Whether it is long enough to say that people go on coming."""
+        return self.window_ms >= SETTLED_MS
+
+    @property
     def tells_arrivals(self) -> bool:
-        """Whether it is long enough to say how many come."""
-        return self.window_ms >= LEAST_WINDOW_MS
+        """Whether it says anything about how many come."""
+        return self.settled or len(self.events) >= LEAST_EVENTS
+
+    @property
+    def events(self) -> tuple[tuple[Workload, ...], ...]:
+        """Those who came in the same moment came together: an array is one event."""
+        return tuple(tuple(those) for _, those in groupby(self.arrived, key=lambda one: one.submitted_ms))
 
     @property
     def rate_per_hour(self) -> float:

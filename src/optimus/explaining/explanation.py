@@ -171,7 +171,7 @@ def _waiting(seen: Explanation, copied: EngineCopy, ask: Ask | None, tell: Tell)
         policy=copied.policy,
         queue_gpus=_queue(trials, seen.queue),
         ahead=ahead,
-        start=start_of(copied, name, reason, ask, tell),
+        start=start_of(copied, name, reason, _reserved_ms(trials.plan, name), ask, tell),
         suggestions=found,
         decisions=trials.decisions,
     )
@@ -183,6 +183,10 @@ def _reasons(plan: Plan, job: str) -> dict[str, Reason | None]:
     waits: dict[str, Reason | None] = {action.workload: None for action in plan.actions if isinstance(action, Start)}
     waits |= {wait.workload: wait.reason for wait in plan.waiting}
     return {name: reason for name, reason in waits.items() if name == job or name.startswith(below)}
+
+
+def _reserved_ms(plan: Plan, name: str) -> int | None:
+    return next((one.at_ms for one in plan.reservations if one.workload == name), None)
 
 
 def _queue(trials: Trials, name: str) -> tuple[QueueTold, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from optimus.drivers.sim.forecasting import Asked, Forecast, ForecastError, Past, forecast_apart
 from optimus.drivers.sim.forecasting.foreseeing import HORIZON_MS, SAMPLES
+from optimus.drivers.sim.forecasting.knowledge import Basis
 from optimus.drivers.sim.forecasting.sampling import HOPELESS, Futures
 from optimus.drivers.sim.present import of_copy
 from optimus.engine.copying import EngineCopy
@@ -19,6 +20,9 @@ NOW = "now"
 FORECAST = "forecast"
 NEVER = "never"
 UNKNOWN = "unknown"
+RANGE = "range"
+AT_LEAST = "atLeast"
+GUESS = "guess"
 Tell = Callable[[int], None]
 
 
@@ -45,6 +49,14 @@ class StartTold(Struct, frozen=True, kw_only=True, rename="camel"):
     p50: When | None = None
     """It has started by then in half of all futures; null: not before the horizon, or not forecast."""
     p90: When | None = None
+    earliest: When | None = None
+    """Before that it starts in one of ten futures at most."""
+    claim: str = RANGE
+    """What P50 and P90 are. range: what they say. atLeast: nothing is known of who else comes, so it may well be later.
+    guess: nothing is known about how long most of the running work takes."""
+    reserved: When | None = None
+    """The engine keeps others from delaying it beyond this time, which it counts cautiously. It starts as soon as there
+    is room."""
     behind: tuple[str, ...] = ()
     """Waiting work, of all queues, that starts before it in more than half of the futures; the nearest first."""
     samples: int = 0
@@ -56,18 +68,28 @@ class StartTold(Struct, frozen=True, kw_only=True, rename="camel"):
     many."""
     arrivals_per_hour: float = 0.0
     """Newcomers that were drawn; 0: nobody comes."""
+    arrivals_known_ms: int = 0
+    """From how long a time that is known."""
     note: str = ""
     """Why there are fewer samples than asked for, or none."""
 
 
-def start_of(copied: EngineCopy, name: str, reason: Reason | None, ask: Ask | None, tell: Tell) -> StartTold:
+def start_of(
+    copied: EngineCopy,
+    name: str,
+    reason: Reason | None,
+    reserved_ms: int | None,
+    ask: Ask | None,
+    tell: Tell,
+) -> StartTold:
     """`reason`: why it waits; None: it does not, the next decision starts it. Without an `ask` nothing is played."""
+    reserved = _when(reserved_ms, copied.now_ms)
     if reason is None:
         return StartTold(state=NOW)
     if reason.code in HOPELESS:
         return StartTold(state=NEVER)
     if ask is None:
-        return StartTold(state=UNKNOWN)
+        return StartTold(state=UNKNOWN, reserved=reserved)
     asked = Asked(
         present=of_copy(copied, "live"),
         samples=ask.samples,
@@ -79,26 +101,37 @@ def start_of(copied: EngineCopy, name: str, reason: Reason | None, ask: Ask | No
     try:
         found = forecast_apart(asked, seconds=ask.seconds, tell=tell)
     except ForecastError as error:
-        return StartTold(state=UNKNOWN, note=str(error))
-    return _told(found, name, asked)
+        return StartTold(state=UNKNOWN, reserved=reserved, note=str(error))
+    return structs.replace(_told(found, name, asked), reserved=reserved)
 
 
 def _told(found: Forecast, name: str, asked: Asked) -> StartTold:
     quantiles = found.quantiles.get(name)
     if quantiles is None:
         return StartTold(state=UNKNOWN, note="it does not wait for room")
+    bases, past = _bases(asked), asked.past
     return StartTold(
         state=FORECAST,
         p50=_when(quantiles.p50_ms, found.now_ms),
         p90=_when(quantiles.p90_ms, found.now_ms),
+        earliest=_when(quantiles.p10_ms, found.now_ms),
+        claim=_claim(bases, known=bool(past.arrived) or past.settled),
         behind=found.ahead.get(name, ()),
         samples=quantiles.samples,
         started=quantiles.started,
         horizon_ms=found.horizon_ms,
-        rests_on=_bases(asked),
-        arrivals_per_hour=round(asked.past.rate_per_hour, 3) if asked.past.arrived else 0.0,
+        rests_on=bases,
+        arrivals_per_hour=round(past.rate_per_hour, 3) if past.arrived else 0.0,
+        arrivals_known_ms=past.window_ms if past.arrived else 0,
         note=found.stopped,
     )
+
+
+def _claim(bases: Mapping[str, int], *, known: bool) -> str:
+    """`known`: of who else comes."""
+    if 2 * bases.get(Basis.GUESS, 0) > sum(bases.values()):
+        return GUESS
+    return RANGE if known else AT_LEAST
 
 
 def _bases(asked: Asked) -> dict[str, int]:

@@ -135,7 +135,7 @@ SENTENCES: dict[Code, str] = {
     Code.NO_ROOM_FOR_ALL: "pool {pool} has room for {possible} of {needed} replicas; {free} free",
     Code.INTERFERENCE: "no shared device of pool {pool} would stay below {bound} predicted activity",
     Code.NEIGHBOURS: "there is room in pool {pool}, but not where its rule about others allows it: {rule}",
-    Code.RESERVED: "a start at about {at} is reserved, behind {workloads}; until then {why}",
+    Code.RESERVED: "a start by about {at} is reserved, behind {workloads}; until then {why}",
     Code.FASTER_LATER: "could start in pool {slower} now, but ends sooner in pool {pool}, where a start at about {at} "
     "is reserved, behind {workloads}",
     Code.RESERVED_FOR_OTHER: "would delay {workload}, for which room is reserved at about {at}",

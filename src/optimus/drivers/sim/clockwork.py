@@ -198,7 +198,8 @@ class Clockwork:
                 self.decisions += 1
                 scheduler.decide(self, news)
                 begun_ms = min(begun_ms, self.now_ms)
-                rests_until = self.now_ms + (self.now_ms - begun_ms) * self.setup.coarser_percent // 100
+                rests = (self.now_ms - begun_ms) * self.setup.coarser_percent // 100
+                rests_until = self.now_ms + min(rests, self.setup.coarsest_ms)
                 decide_at = self._next_decision(scheduler, interval, tick)
                 decide_at = decide_at if self._news.gone else max(decide_at, rests_until)
                 continue

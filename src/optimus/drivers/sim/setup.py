@@ -99,6 +99,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     """The farther it is played, the less often somebody decides: news wait until this part of the time since the first
     decision has passed since the last one, unless somebody has left for others. A distant future is not known to the
     minute."""
+    coarsest_ms: int = 1 << 62
+    """And never longer than this: devices that nobody has decided about stand idle."""
     outages: tuple[Outage, ...] = ()
     neighbours: Neighbours | None = None
     rack_label: str = ""

@@ -149,7 +149,7 @@ def forecast_apart(
 
 def _work(pipe: Connection, asked: Asked, cpu_seconds: int) -> None:
     """In the new process: say who waits, then each sample, then that it is all."""
-    os.nice(NICENESS)
+    os.nice(max(0, NICENESS - os.nice(0)))  # whoever asks may have stepped back already
     if cpu_seconds:
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
     try:

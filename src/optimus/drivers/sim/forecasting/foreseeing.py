@@ -47,6 +47,8 @@ class Quantiles(Struct, frozen=True, kw_only=True):
     samples: int
     started: int
     """Samples in which it started before the horizon."""
+    p10_ms: int | None = None
+    """Before this moment it starts in one of ten futures at most; None: beyond the horizon."""
 
 
 class Waiting(Struct, frozen=True, kw_only=True):
@@ -126,7 +128,8 @@ def summary(asked: Asked, waiting: tuple[Waiting, ...], drawn: Sequence[Starts],
         p50 = None if p50 is None else wider.moment(now_ms, p50, wider.p50)
         p90 = None if p90 is None else max(wider.moment(now_ms, p90, wider.p90), p50 or 0)
         known = sum(start is not None for start in starts)
-        found[name] = Quantiles(p50_ms=p50, p90_ms=p90, samples=len(drawn), started=known)
+        p10 = _quantile(starts, 0.1)
+        found[name] = Quantiles(p50_ms=p50, p90_ms=p90, samples=len(drawn), started=known, p10_ms=p10)
     return Forecast(
         now_ms=now_ms,
         horizon_ms=asked.horizon_ms,

@@ -39,6 +39,8 @@ class Coverage(Struct, frozen=True, kw_only=True, rename="camel"):
     median_p50_ms: int | None
     """Forecast, from the moment."""
     median_p90_ms: int | None
+    median_error_ms: int | None
+    """Of the P50, early or late alike."""
     loss_ms: int | None
     """Mean pinball loss of both quantiles: less is sharper, and being wide is not free."""
 
@@ -98,6 +100,7 @@ def coverage(judged: Sequence[Judged], moment: Sequence[int] = ()) -> Coverage:
         median_wait_ms=_median([one.started_ms - one.at_ms for one in known if one.started_ms is not None]),
         median_p50_ms=_median([one.p50_ms - one.at_ms for one in judged]),
         median_p90_ms=_median([one.p90_ms - one.at_ms for one in judged]),
+        median_error_ms=_median([abs(one.p50_ms - one.started_ms) for one in known if one.started_ms is not None]),
         loss_ms=_loss(known),
     )
 

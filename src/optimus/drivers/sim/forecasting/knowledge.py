@@ -10,6 +10,9 @@ Must not: know how long anything really runs, or look beyond the state it is mad
     queue, cluster          the same of its queue; of everybody
     guess                   nothing is known: log-normal, the cautious default of the settings is its P95
     endless                 inference without a word about run time does not end
+
+Interactive work lasts as long as somebody sits before it: its queue, where most work runs unattended, says nothing
+about that, so without a family that is known it is a guess.
 """
 
 from __future__ import annotations
@@ -98,13 +101,14 @@ class Knowledge:
             return Basis.PROGRESS
         if standing.expected_ms:
             return Basis.DECLARED
-        for basis in (Basis.FAMILY, Basis.QUEUE, Basis.CLUSTER):
+        attended = standing.workload.workload_class is WorkloadClass.INTERACTIVE
+        for basis in (Basis.FAMILY,) if attended else (Basis.FAMILY, Basis.QUEUE, Basis.CLUSTER):
             group = self._group(standing, basis)
             if group.ended >= ENOUGH and group.known_beyond(standing.elapsed_ms):
                 return basis
         if standing.workload.workload_class is WorkloadClass.INFERENCE:
             return Basis.ENDLESS
-        return Basis.CLUSTER if self._cluster.ended >= ENOUGH else Basis.GUESS
+        return Basis.CLUSTER if self._cluster.ended >= ENOUGH and not attended else Basis.GUESS
 
     def _rest_ms(self, lot: np.random.Generator, told: Remaining) -> float:
         """From now on, given that it has not ended yet. What was measured for as long as is left is known by half."""

@@ -7,7 +7,9 @@ Must not: remember anything between samples.
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Sequence
+
+from msgspec import Struct, structs
 
 from optimus.decide.policies import Policy
 from optimus.drivers.sim.clockwork import Clockwork
@@ -16,7 +18,9 @@ from optimus.drivers.sim.forecasting.knowledge import Knowledge
 from optimus.drivers.sim.jobs import Job
 from optimus.drivers.sim.present import Present
 from optimus.drivers.sim.resuming import Resumed
+from optimus.drivers.sim.setup import Setup
 from optimus.drivers.sim.standing import Standing, job_of, newcomer, read_state, setup_of, standings
+from optimus.drivers.sim.traces.trace import ENDLESS_MS
 from optimus.engine.engine import Engine
 from optimus.engine.policy_loading import load
 from optimus.model.plans import Plan, Start
@@ -28,6 +32,9 @@ SHORTEST_TICK_MS = 300_000
 COARSER_PERCENT = 5
 """Where newcomers are drawn: a start in an hour is told to the minutes, one tomorrow to the hour. Deciding about every
 one of them at once would cost twenty times as much, and who comes is known less well by far."""
+COARSEST_PERCENT = 10
+"""Of a mean run time. Devices stand idle from an end to the next decision, half of that on average: without a bound
+short work in a distant future would hardly run at all, and nobody would ever get through the line."""
 HOPELESS = frozenset(
     {
         Code.NO_SUCH_QUEUE,
@@ -109,8 +116,15 @@ class Futures:
 
         jobs, people = self.cast(seed, sample)
         resumed = Resumed(self.engine(), people, after=look)
-        Clockwork(self.setup, jobs).play(resumed, until_ms=self.until_ms)
+        Clockwork(self._paced(jobs), jobs).play(resumed, until_ms=self.until_ms)
         return {name: resumed.starts.get(name) for name in sorted(targets)}
+
+    def _paced(self, jobs: Sequence[Job]) -> Setup:
+        if not self.setup.coarser_percent:
+            return self.setup
+        runs = [job.work.ideal_ms() for job in jobs]
+        usual = [run for run in runs if run < ENDLESS_MS] or [ENDLESS_MS]
+        return structs.replace(self.setup, coarsest_ms=round(sum(usual) / len(usual) * COARSEST_PERCENT / 100))
 
     def cast(self, seed: int, sample: int) -> tuple[list[Job], dict[str, Standing]]:
         """Everybody who is there or comes, with the run time of this sample."""
