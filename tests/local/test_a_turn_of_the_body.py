@@ -15,6 +15,7 @@ from optimus.engine.engine import Engine
 from optimus.lives import Ended, JobPhase, phase_of
 from optimus.model.jobs import Job, Template
 from optimus.model.queues import Queue
+from optimus.model.reasons import Code
 from optimus.model.workloads import Checkpoint, Group, Request, Role, Workload
 
 SECOND = 1000
@@ -215,6 +216,20 @@ def test_a_cancelled_job_is_told_to_leave_also_after_a_crash(machine: Machine) -
     machine.body.saw_end(start, Ended(at_ms=9, signal=9))
     machine.turn()
     assert machine.phase("a") is JobPhase.CANCELLED
+
+
+def test_nobody_gets_the_gpus_of_a_cancelled_job_before_it_is_gone_also_after_a_crash(machine: Machine) -> None:
+    machine.submit(job("a", gpus=2, saves=True))
+    machine.runs()
+    machine.body.cancel("default/a", "no more", machine.now_ms)
+    machine.turn()
+    assert machine.dies() == [machine.hands.spawned[0].start]
+    machine.body.stand_again()
+    machine.submit(job("b", gpus=2))
+    assert [one.command[1] for one in machine.hands.spawned] == ["a"]
+    assert machine.body.waiting["default/b"].code in (Code.STOPPING, Code.NO_ROOM, Code.WAITING_FOR_ROOM)
+    machine.ends("a")
+    assert [one.command[1] for one in machine.hands.spawned] == ["a", "b"]
 
 
 def test_what_cannot_be_written_down_is_not_done(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,6 +108,9 @@ class Replica(Struct, frozen=True, kw_only=True):
     """Since when it is asked to save its work and leave."""
     killed: bool = False
     ended: Ended | None = None
+    node: str = ""
+    devices: tuple[int, ...] = ()
+    """Where it was started: its place may have been taken back while it is still leaving."""
 
     @property
     def slot(self) -> Slot:

@@ -44,6 +44,8 @@ from optimus.model.observations import (
     SlotBinding,
     SlotDone,
     SlotRunning,
+    SlotStopping,
+    WorkloadEnded,
     WorkloadSeen,
 )
 from optimus.model.plans import Drop, Evict, Grow, Hold, Placement, Plan, Reject, Shrink, Start
@@ -146,19 +148,26 @@ class Body:
             for done in (place for place in life.places if place.slot in life.done):
                 self._facts.append(SlotRunning(life.workload, *done.slot, done.node, done.devices))
                 self._facts.append(SlotDone(life.workload, *done.slot))
-            for replica in self.replicas.get(life.workload, {}).values():
-                place = life.place(replica.slot)
-                if life.over or place is None or not replica.live:
-                    continue
-                since = replica.started_ms
-                self._facts.append(
-                    SlotRunning(life.workload, place.role, place.ordinal, place.node, place.devices, since)
-                )
-                if replica.asked_ms is not None:
-                    self._undone.asks.append(replica.start)
+            self._find_again(life, [one for one in self.replicas.get(life.workload, {}).values() if one.live])
         if recalled is not None:
             self._facts += [fact for at_ms, fact in recalled.service if self._goes_on(fact.workload, at_ms)]
             self._facts += [use for use in recalled.uses if use.queue in self.queues]
+
+    def _find_again(self, life: Life, live: Sequence[Replica]) -> None:
+        """Also those whose place was taken back, or whose job is over: nobody gets it before they have left."""
+        if life.over and live:
+            self._facts.append(WorkloadSeen(self.workload(life.workload)))
+        for replica in live:
+            place = life.place(replica.slot)
+            node, devices = (replica.node, replica.devices) if place is None else (place.node, place.devices)
+            if replica.asked_ms is not None:
+                self._undone.asks.append(replica.start)
+            if node:
+                self._facts.append(SlotRunning(life.workload, *replica.slot, node, devices, replica.started_ms))
+            if node and place is None:
+                self._facts.append(SlotStopping(life.workload, *replica.slot))
+        if life.outcome is not None and live:
+            self._facts.append(WorkloadEnded(life.workload, life.outcome))
 
     def _goes_on(self, workload: str, submitted_ms: int) -> bool:
         life = self.lives.get(workload)
@@ -379,7 +388,8 @@ class Body:
             self._unwritten.drop(replica.start)
         for place in changes.start:
             start = f"{one.uid}-{_part(life, one)}{life.attempt}-{place.role}-{place.ordinal}-{now_ms}"
-            self._put_replica(workload, Replica(start=start, role=place.role, ordinal=place.ordinal), touch=False)
+            made = Replica(start=start, role=place.role, ordinal=place.ordinal, node=place.node, devices=place.devices)
+            self._put_replica(workload, made, touch=False)
             self._undone.spawns.append((start, place, workload))
             self._binding.append(SlotBinding(workload, place.role, place.ordinal))
         for replica in changes.ask:
