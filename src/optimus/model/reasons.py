@@ -79,6 +79,8 @@ class Code(StrEnum):
     QUEUE_DRAINING = "QueueDraining"
     HOLD_EXPIRED = "HoldExpired"
     ROOM_LOST = "RoomLost"
+    OVERBOOKED = "Overbooked"
+    BOUND_LATE = "BoundLate"
 
 
 SENTENCES: dict[Code, str] = {
@@ -140,6 +142,8 @@ SENTENCES: dict[Code, str] = {
     Code.QUEUE_DRAINING: "queue {queue} is being drained",
     Code.HOLD_EXPIRED: "its place was held for {held} and not taken",
     Code.ROOM_LOST: "a part of the room held for it is gone",
+    Code.OVERBOOKED: "bound to {node} at the same moment as others, {given}; it starts again where there is room",
+    Code.BOUND_LATE: "bound to {node} by a leader whose time was over, and {why}; it starts again with its gang",
 }
 """The names in braces are the facts. Beside a `resource`, whole numbers are amounts in its unit (GPU and CPU in
 thousandths, memory in MiB, the rest in pieces)."""

@@ -5,7 +5,7 @@ Owns: what was asked for and is not confirmed yet, and places that wait for a po
 Must not: decide. A bind that fails gives its place back; whether to try again is the brain's business.
 
     Start, Grow ── a pod is there ──► bind ──► done      the watch confirms it
-                │                          ├─► unknown   the watch confirms it, or a look after CONFIRM_S tells
+                │                          ├─► unknown   the watch confirms it, or a look tells (LOOK_S, CONFIRM_S)
                 │                          └─► refused, gone: SlotFailed, with a pause that doubles
                 └─ no pod yet ──► the place waits for it (work that is only now un-suspended, or made again)
 """
@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Container, Coroutine, Iterable
 from typing import Any
 
 from msgspec import Struct
 
-from optimus.drivers.kube.grouping import Group, Patch, Slot, start_patch, stop_patch
+from optimus.drivers.kube.grouping import Patch, Slot, start_patch, stop_patch
 from optimus.drivers.kube.grouping.kinds import StopHow
-from optimus.drivers.kube.grouping.overrides import SLOT, slot_text
+from optimus.drivers.kube.grouping.overrides import SLOT, TERM, slot_text
 from optimus.drivers.kube.mirror import Mirror
 from optimus.drivers.kube.objects import Pod
 from optimus.kube import Conflict, Done, Gone, KubeError, Outcome, Refused, Resource, Unknown, Writer
@@ -32,6 +32,8 @@ from optimus.model.plans import Drop, Evict, Grow, Placement, Plan, Shrink, Star
 LOG = logging.getLogger(__name__)
 CONFIRM_S = 10.0
 """After this time a bind of which nothing was heard is looked at."""
+LOOK_S = 1.0
+"""After this time one that the server has answered, and not with a clear yes or no."""
 PAUSE_S, LONGEST_PAUSE_S = 1.0, 300.0
 LEAVE_AGAIN_S = 5.0
 """A pod that would not leave is asked again."""
@@ -44,7 +46,8 @@ class Asked(Struct, frozen=True):
     workload: str
     slot: Slot
     node: str
-    since: float
+    look_at: float
+    """If nothing was heard until then."""
 
 
 class Acting:
@@ -58,15 +61,18 @@ class Acting:
         clock: Callable[[], float],
         *,
         respect_budgets: bool = False,
+        term: int | None = None,
     ) -> None:
         """`fetch`: the pod as the server has it now, None if it is gone. `resource_of`: kind and version -> where its
-        objects live. `respect_budgets`: a disruption budget may keep our own pods where they are."""
+        objects live. `respect_budgets`: a disruption budget may keep our own pods where they are. `term`: written on
+        every bind (`repairing` says why)."""
         self.binds = 0
         self.failed_binds = 0
         self.evictions = 0
         self._mirror, self._writer = mirror, writer
         self._fetch, self._resource_of, self._wake, self._clock = fetch, resource_of, wake, clock
         self._respect_budgets = respect_budgets
+        self._term = {} if term is None else {TERM: str(term)}
         self._asked: dict[str, Asked] = {}
         self._places: dict[tuple[str, Slot], str] = {}
         """Places that wait for a pod, with their node."""
@@ -82,7 +88,7 @@ class Acting:
         for action in plan.actions:
             match action:
                 case Start(workload, _, placements):
-                    self._admit(workload, placements)
+                    self._admit(workload)
                     self._place(workload, placements)
                 case Grow(workload, placements):
                     self._place(workload, placements)
@@ -108,8 +114,8 @@ class Acting:
             elif pod.spec.node_name:
                 del self._asked[uid]
                 self._failures.pop(asked.workload, None)
-            elif now - asked.since > CONFIRM_S:
-                self._asked[uid] = Asked(asked.workload, asked.slot, asked.node, now)
+            elif now > asked.look_at:
+                self._look_later(uid, CONFIRM_S)
                 self._go(self._look(uid, pod))
         for uid, (since, grace_s) in list(self._leaving.items()):
             pod = self._mirror.pods.get(uid)
@@ -125,6 +131,25 @@ class Acting:
         """Binds and departures of which the end is not known."""
         return len(self._asked) + len(self._leaving)
 
+    @property
+    def leaving(self) -> Container[str]:
+        """Uids of pods that were asked to leave and are still there."""
+        return self._leaving.keys()
+
+    def place_of(self, uid: str) -> str | None:
+        """The node to which it is being bound by us."""
+        asked = self._asked.get(uid)
+        return asked.node if asked is not None else None
+
+    def roles_coming(self, workload: str) -> list[str]:
+        """The role of each of its replicas that is being bound, or has a place and waits for its pod."""
+        asked = [
+            one.slot.role
+            for uid, one in self._asked.items()
+            if one.workload == workload and not self._mirror.pods[uid].spec.node_name
+        ]
+        return [*asked, *(slot.role for name, slot in self._places if name == workload)]
+
     async def close(self) -> None:
         """Waits for writes that are under way; their time is limited."""
         if self._tasks:
@@ -132,17 +157,11 @@ class Acting:
 
     # -- starting -----------------------------------------------------------------------------------------------------
 
-    def _admit(self, workload: str, placements: tuple[Placement, ...]) -> None:
+    def _admit(self, workload: str) -> None:
+        """Without a node selector, also where all goes to one node: it would outlive the node."""
         group = self._mirror.groups.group(workload)
-        if group is not None and group.admit and (patch := start_patch(group, self._one_place(group, placements))):
+        if group is not None and group.admit and (patch := start_patch(group)):
             self._go(self._patch(workload, patch, "un-suspend"))
-
-    def _one_place(self, group: Group, placements: tuple[Placement, ...]) -> dict[str, str] | None:
-        """Where all of it goes to one node, its pods are told so: whoever looks at them sees it."""
-        nodes = {placement.node for placement in placements}
-        node = self._mirror.nodes.get(next(iter(nodes))) if len(nodes) == 1 else None
-        host = (node.metadata.labels or {}).get("kubernetes.io/hostname") if node is not None else None
-        return {"kubernetes.io/hostname": host} if host and group.directives_field else None
 
     def _place(self, workload: str, placements: tuple[Placement, ...]) -> None:
         for placement in placements:
@@ -162,7 +181,7 @@ class Acting:
             uid = pod.metadata.uid
             if pod.spec.node_name or uid in self._asked:
                 continue
-            self._asked[uid] = Asked(workload, slot, node, self._clock())
+            self._asked[uid] = Asked(workload, slot, node, self._clock() + CONFIRM_S)
             if why := self._mirror.outgrown(workload, slot, pod):
                 self._failed(uid, why, self._pause_s(workload))
                 continue
@@ -175,18 +194,24 @@ class Acting:
 
     async def _bind(self, pod: Pod, asked: Asked) -> None:
         meta = pod.metadata
-        notes = {SLOT: slot_text(asked.slot.role, asked.slot.ordinal)}
+        notes = {SLOT: slot_text(asked.slot.role, asked.slot.ordinal), **self._term}
         self.binds += 1
         outcome = await self._writer.bind(
             meta.name, asked.node, namespace=meta.namespace, uid=meta.uid, annotations=notes
         )
         match outcome:
-            case Done() | Unknown() | Conflict():
+            case Unknown(_, answered=False):
                 pass  # the watch decides; if it says nothing, a look does
+            case Done() | Unknown() | Conflict():
+                self._look_later(meta.uid, LOOK_S)  # the same, and it is decided already
             case Gone(message):
                 self._failed(meta.uid, f"it is gone: {message}", 0.0)
             case Refused(reason, message, retry_after_s):
                 self._failed(meta.uid, f"{reason}: {message}", retry_after_s or self._pause_s(asked.workload))
+
+    def _look_later(self, uid: str, after_s: float) -> None:
+        if (asked := self._asked.get(uid)) is not None:
+            self._asked[uid] = Asked(asked.workload, asked.slot, asked.node, self._clock() + after_s)
 
     async def _look(self, uid: str, pod: Pod) -> None:
         """A bind of which nothing was heard: the server knows."""
@@ -222,6 +247,14 @@ class Acting:
         self._wake()
 
     # -- stopping -----------------------------------------------------------------------------------------------------
+
+    def stop(self, workload: str) -> None:
+        """All of it, as it would be preempted."""
+        self._evict(workload, 0)
+
+    def send_away(self, pods: Iterable[Pod]) -> None:
+        for pod in pods:
+            self._leave(pod, _grace_s(pod, 0))
 
     def _evict(self, workload: str, grace_ms: int) -> None:
         group = self._mirror.groups.group(workload)

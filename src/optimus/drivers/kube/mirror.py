@@ -18,7 +18,8 @@ A replica, as far as the brain knows, by its pod:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Set
 from enum import StrEnum
 
 from msgspec import Struct, structs
@@ -33,7 +34,7 @@ from optimus.drivers.kube.objects import Node as KubeNode
 from optimus.drivers.kube.pods import PodNeeds, among_others, read_pod, with_counters
 from optimus.drivers.kube.requests import GPU_NAMES
 from optimus.drivers.kube.volumes import Around
-from optimus.model.nodes import Node
+from optimus.model.nodes import WHOLE_DEVICE_MILLI, Node
 from optimus.model.observations import (
     NodeGone,
     NodeSeen,
@@ -109,6 +110,11 @@ class Mirror:
         self._dirty_pods: set[str] = set()
         self._facts: list[Observation] = []
         """Of queues, pools and nodes that went: nothing to compare them with."""
+        self._queues: dict[str, Queue] = {}
+        self._pools: dict[str, NodePool] = {}
+        """The last good ones, for a brain that knows nothing."""
+        self._bound: set[str] = set()
+        """Uids of ours that are on a node since somebody asked last."""
 
     # -- what changes -------------------------------------------------------------------------------------------------
 
@@ -135,6 +141,8 @@ class Mirror:
         if self.is_ours(pod):
             self.groups.pod(pod)
             self._dirty_pods.add(uid)
+            if pod.spec.node_name and (old is None or not old.spec.node_name):
+                self._bound.add(uid)
         self._move(uid, old, pod)
 
     def pod_gone(self, uid: str) -> None:
@@ -183,15 +191,19 @@ class Mirror:
                     self.look_again(gang)
 
     def queue(self, queue: Queue) -> None:
+        self._queues[queue.name] = queue
         self._facts.append(QueueSeen(queue))
 
     def queue_gone(self, name: str) -> None:
+        self._queues.pop(name, None)
         self._facts.append(QueueGone(name))
 
     def pool(self, pool: NodePool) -> None:
+        self._pools[pool.name] = pool
         self._facts.append(PoolSeen(pool))
 
     def pool_gone(self, name: str) -> None:
+        self._pools.pop(name, None)
         self._facts.append(PoolGone(name))
 
     # -- what is new --------------------------------------------------------------------------------------------------
@@ -217,6 +229,9 @@ class Mirror:
 
     def everything(self) -> list[Observation]:
         """All there is, for a brain that knows nothing."""
+        self._facts = [*map(PoolSeen, self._pools.values()), *map(QueueSeen, self._queues.values())]
+        self._bound.clear()
+        self.held.clear()
         self._known_nodes.clear()
         self._seats.clear()
         self._seated.clear()
@@ -249,7 +264,7 @@ class Mirror:
         """Why the pod is not what its place was given for; empty if it is. A template may say less than its pod."""
         known = self.workloads[workload]
         given = next((role.request for role in known.gang.roles if role.name == slot.role), None)
-        needs = self._needs_of(pod)
+        needs = self.needs_of(pod)
         if given is None:
             return f"there is no role {slot.role} any more"
         if needs.obstacle is not None:
@@ -276,6 +291,16 @@ class Mirror:
         """The one by which people know it, where nobody owns it."""
         pods = (self.pods[uid] for uid in self.groups.members(workload) if uid in self.pods)
         return min(pods, key=lambda pod: pod.metadata.name, default=None)
+
+    def take_bound(self) -> set[str]:
+        """Those of ours that came to a node since the last time, whoever sent them there."""
+        taken, self._bound = self._bound, set()
+        return taken
+
+    def roles_seated(self, workload: str) -> list[str]:
+        """The role of each of its pods that are on a node and not leaving it."""
+        seats = (self._seats[uid] for uid in self._seated.get(workload, ()))
+        return [seat.slot.role for seat in seats if seat.told is Told.RUNNING]
 
     def pod_in(self, workload: str, slot: Slot) -> Pod | None:
         uid = self._holders.get((workload, slot))
@@ -305,10 +330,23 @@ class Mirror:
             pod, takes = self.pods[uid], self._counting.takes(self.pods[uid].key)
             known = self._request_known(uid)
             if known is None:
-                others.append(with_counters(self._needs_of(pod).request, tuple((one, 1) for one in takes)))
+                others.append(with_counters(self.needs_of(pod).request, tuple((one, 1) for one in takes)))
             else:
                 ours.append((known, takes))
         return read_node(node, others, beside=taken_beside(ours), gpu_names=self._gpu_names)
+
+    def surplus(self, name: str, without: Container[str] = ()) -> dict[str, int]:
+        """What is given away of a node beyond what it has: by the pods that are there, but for those that leave and
+        `without` these. Empty for a node that is not there: nobody can say."""
+        node = self.nodes.get(name)
+        if node is None:
+            return {}
+        has = _capacity(read_node(node, gpu_names=self._gpu_names))
+        given: Counter[str] = Counter()
+        for uid in self._on_node.get(name, ()):
+            if uid not in without and self.pods[uid].metadata.deletion_timestamp is None:
+                given.update(amounts_of(self.needs_of(self.pods[uid]).request))
+        return {name: amount - has[name] for name, amount in given.items() if name in has and amount > has[name]}
 
     def _request_known(self, uid: str) -> Request | None:
         """What the brain counts for the pod; None if it does not know it."""
@@ -324,7 +362,7 @@ class Mirror:
         if takes_room or (self.is_ours(pod) and not pod.over):
             if old is None or not _same_rules(old, pod):
                 self._needs.pop(uid, None)
-                self._counting.see(pod.key, self._needs_of(pod).social, to_place=self.is_ours(pod))
+                self._counting.see(pod.key, self.needs_of(pod).social, to_place=self.is_ours(pod))
         else:
             self._counting.forget(pod.key)
         if takes_room:
@@ -377,12 +415,12 @@ class Mirror:
             for old in known.gang.roles:
                 if old.name == role.name:
                     waiting = next((pod for pod in self._members(group.id, role.name) if self._waits(pod)), None)
-                    obstacle = self._needs_of(waiting).obstacle if waiting is not None else None
+                    obstacle = self.needs_of(waiting).obstacle if waiting is not None else None
                     return Needs(old.request, old.where, obstacle)
         members = self._members(group.id, role.name)
         pod = next((one for one in members if self._waits(one)), members[0] if members else None)
         if pod is not None:
-            needs = self._needs_of(pod)
+            needs = self.needs_of(pod)
             return Needs(*among_others(needs, self._counting), needs.obstacle)
         namespace = group.id.partition("/")[0]
         made = Pod(metadata=Meta(name=role.name, namespace=namespace), spec=role.template or Pod(metadata=Meta()).spec)
@@ -479,7 +517,7 @@ class Mirror:
     def _unbound(self) -> list[str]:
         return [uid for uid, pod in self.pods.items() if self.is_ours(pod) and not pod.spec.node_name and not pod.over]
 
-    def _needs_of(self, pod: Pod) -> PodNeeds:
+    def needs_of(self, pod: Pod) -> PodNeeds:
         uid = pod.metadata.uid
         if uid not in self._needs:
             self._needs[uid] = read_pod(pod, self.around, self._gpu_names)
@@ -493,6 +531,11 @@ class Mirror:
 def amounts_of(request: Request) -> dict[str, int]:
     core = {"GPUs": request.gpu_count * request.gpu_milli, "CPU": request.cpu_milli, "memory": request.memory_mib}
     return {**core, **dict(request.accelerators)}
+
+
+def _capacity(node: Node) -> dict[str, int]:
+    core = {"GPUs": WHOLE_DEVICE_MILLI * len(node.devices), "CPU": node.cpu_milli, "memory": node.memory_mib}
+    return {**core, **node.accelerators}
 
 
 def _same_rules(old: Pod, new: Pod) -> bool:
