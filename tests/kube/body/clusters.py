@@ -10,9 +10,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import yaml
+
 from hack.controlplane import ControlPlane
+from optimus.api.crds import definitions
 
 PATIENCE_S = 90.0
 NODE = """
@@ -55,6 +59,8 @@ class Stand:
         self.plane, self.namespace = plane, namespace
         self.scheduler = f"optimus-{namespace}"
         self.controllers: list[subprocess.Popen[bytes]] = []
+        self.logs: dict[int, Path] = {}
+        """By process."""
         self.apply(f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n")
 
     def apply(self, text: str) -> None:
@@ -96,17 +102,36 @@ class Stand:
         found = json.loads(self.plane.get("/api/v1/nodes"))["items"]
         return [node["metadata"]["name"] for node in found if node["metadata"]["name"].startswith(self.namespace)]
 
-    def start(self, *options: str) -> subprocess.Popen[bytes]:
-        words = [sys.executable, "-m", "optimus", "controller", f"--kubeconfig={self.plane.kubeconfig()}"]
+    def start(self, *options: str, module: str = "optimus") -> subprocess.Popen[bytes]:
+        words = [sys.executable, "-m", module, "controller", f"--kubeconfig={self.plane.kubeconfig()}"]
         words += [f"--scheduler-name={self.scheduler}", f"--lease-namespace={self.namespace}", *options]
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-        with (self.plane.folder / f"{self.namespace}.log").open("ab") as log:
+        path = self.plane.folder / f"{self.namespace}-{len(self.logs)}.log"
+        with path.open("ab") as log:
             started = subprocess.Popen(words, stdout=log, stderr=log, env=environment, start_new_session=True)
+        self.logs[started.pid] = path
         self.controllers.append(started)
         return started
 
+    def serve_queues(self) -> None:
+        """Queues are objects from now on. The one that everybody had before is one of them."""
+        self.apply(yaml.safe_dump_all(definitions()))
+        for name in ("queues", "nodepools"):
+            words = self.plane.kubectl(
+                "wait", "--for=condition=Established", f"crd/{name}.optimus.dev", "--timeout=60s"
+            )
+            subprocess.run(words, check=True, capture_output=True)
+        until(lambda: self.make_queue("default", {"gpu": {"limit": "unlimited"}}), "the server knows queues")
+
+    def make_queue(self, name: str, spec: dict[str, Any]) -> bool:
+        made = {"apiVersion": "optimus.dev/v1alpha1", "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+        words = self.plane.kubectl("apply", "-f", "-")
+        done = subprocess.run(words, input=yaml.safe_dump(made), text=True, check=False, capture_output=True)
+        return done.returncode == 0
+
     def log(self) -> str:
-        return (self.plane.folder / f"{self.namespace}.log").read_text(errors="replace")
+        """Of all of them, one after the other."""
+        return "".join(path.read_text(errors="replace") for path in self.logs.values())
 
     def stop(self) -> None:
         for one in self.controllers:

@@ -5,8 +5,8 @@
     every gang runs whole, is done, or waits and says why
     and it stays so
 
-`settle` asks until all of it is true for QUIET_S, at most for the bound that its caller states: a bound of patience, not
-of speed. What was seen on the way is counted.
+`settle` asks until all of it is true for QUIET_S, at most for the bound that its caller states: a bound of patience,
+not of speed. What was seen on the way is counted.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def settle(world: World, bound_s: float = BOUND_S, quiet_s: float = QUIET_S) -> 
 
 def look(world: World) -> Look:
     pods = world.pods()
-    partial, unsettled = [], []
+    partial: list[str] = []
+    unsettled: list[str] = []
     for gang in world.gangs.values():
         flaw = _flaw(world, gang, [pod for pod in pods if _job_of(pod) == gang.name])
         if flaw:

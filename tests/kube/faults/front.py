@@ -16,14 +16,17 @@ import json
 import random
 import ssl
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
+from weakref import WeakSet
 
 import aiohttp
 from aiohttp import web
 from msgspec import Struct
 
 from hack.controlplane import ControlPlane
+from optimus.kube.wire import Sockets
 
 _NUMBERS = itertools.count(1)
 _PASSED_ON = ("Authorization", "Content-Type", "Accept", "User-Agent")
@@ -50,8 +53,11 @@ class Front:
         self.watches = 0
         self.refuses = False
         self._plane, self._luck = plane, random.Random(seed)
-        self._held: asyncio.Event | None = None
+        self._held: list[asyncio.Event] = []
+        self._holds, self._free = False, 0
         self._open: set[asyncio.Task[None]] = set()
+        self._carried: set[asyncio.Future[web.Response]] = set()
+        self._callers: WeakSet[asyncio.Transport] = WeakSet()
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="front")
@@ -69,34 +75,39 @@ class Front:
 
     # -- what it is told ----------------------------------------------------------------------------------------------
 
-    def hold_binds(self) -> None:
-        """From now on they arrive here, and stay."""
-        self._do(self._hold)
+    def hold_binds(self, after: int = 0) -> None:
+        """From now on they arrive here, and stay; but for the first so many."""
+        self._do(lambda: self._hold(after))
 
-    def let_go(self) -> None:
-        """Those that were held are passed on, whoever sent them."""
-        self._do(self._release)
+    def let_go(self, count: int | None = None) -> None:
+        """Those that were held are passed on, whoever sent them; or so many of them."""
+        self._do(lambda: self._release(count))
+
+    @property
+    def held(self) -> int:
+        return len(self._held)
 
     def cut_watches(self) -> None:
         self._do(self._cut)
 
-    def _do(self, what: object) -> None:
+    def _do(self, what: Callable[[], object]) -> None:
         done = threading.Event()
 
         def step() -> None:
-            what()  # type: ignore[operator]
+            what()
             done.set()
 
         self._loop.call_soon_threadsafe(step)
         assert done.wait(30)
 
-    def _hold(self) -> None:
-        self._held = self._held or asyncio.Event()
+    def _hold(self, after: int) -> None:
+        self._holds, self._free = True, after
 
-    def _release(self) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            held.set()
+    def _release(self, count: int | None) -> None:
+        self._holds = self._holds and count is not None
+        for one in self._held[:count]:
+            one.set()
+        del self._held[:count]
 
     def _cut(self) -> None:
         for one in list(self._open):
@@ -105,14 +116,14 @@ class Front:
     # -- what it does -------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(self._serve())
-        self._loop.run_until_complete(asyncio.sleep(0))
-        self._loop.close()
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:  # whatever is under way then is cancelled
+            runner.run(self._serve())
 
     async def _serve(self) -> None:
         trusted = ssl.create_default_context(cafile=str(self._plane.credentials.certificate))
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0, ssl=trusted)) as self._session:
+        sockets = Sockets()
+        connector = aiohttp.TCPConnector(limit=0, ssl=trusted, socket_factory=sockets.make)
+        async with aiohttp.ClientSession(connector=connector) as self._session:
             app = web.Application(client_max_size=1 << 26)
             app.router.add_route("*", "/{path:.*}", self._answer)
             runner = web.AppRunner(app, shutdown_timeout=0.2, handler_cancellation=False)
@@ -122,9 +133,16 @@ class Front:
             self.option = f"--kubeconfig={self._kubeconfig(port)}"
             self._ready.set()
             await self._over.wait()
-            self._release()
+            self._release(None)
             self._cut()
+            for task in self._carried:
+                task.cancel()
+            await asyncio.gather(*self._carried, return_exceptions=True)
             await runner.cleanup()
+        for transport in self._callers:
+            transport.abort()
+        await sockets.close()
+        await asyncio.sleep(0.05)  # what was aborted is closed in the next turns
 
     def _kubeconfig(self, port: int) -> Path:
         path = self._plane.folder / f"front-{next(_NUMBERS)}.kubeconfig"
@@ -135,6 +153,8 @@ class Front:
         return path
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
+        if request.transport is not None:
+            self._callers.add(request.transport)
         if self.refuses:
             return _status(503, "the front refuses")
         if request.method == "POST" and request.path.endswith("/binding"):
@@ -147,12 +167,18 @@ class Front:
         body, trouble = await request.read(), self.binds
         self.asked += 1
         # A handler ends with its connection; what is on its way does not.
-        return await asyncio.shield(asyncio.ensure_future(self._carry(request, body, trouble)))
+        carried = asyncio.ensure_future(self._carry(request, body, trouble))
+        self._carried.add(carried)
+        carried.add_done_callback(self._carried.discard)
+        return await asyncio.shield(carried)
 
     async def _carry(self, request: web.Request, body: bytes, trouble: Trouble) -> web.Response:
         await asyncio.sleep(self._luck.uniform(*trouble.delay_s))
-        if self._held is not None:
-            await self._held.wait()
+        if self._holds and self._free:
+            self._free -= 1
+        elif self._holds:
+            self._held.append(go := asyncio.Event())
+            await go.wait()
         if self._luck.random() < trouble.fails:
             self.failed += 1
             return _status(trouble.status, "told to fail")
@@ -194,7 +220,7 @@ class Front:
                 await answer.prepare(request)
                 async for piece in response.content.iter_any():
                     await answer.write(piece)
-            return answer
+                return answer
         except (OSError, aiohttp.ClientError):
             if not answer.prepared:
                 return _status(503, "nobody answers behind the front")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import threading
 import urllib.error
 from typing import Any
 
@@ -31,15 +30,13 @@ kind: Job
 metadata:
   name: {name}
   namespace: {namespace}
-  labels: {{optimus.dev/queue: {queue}}}
+  labels: {{optimus.dev/queue: {queue}, optimus.dev/priority: "{priority}"}}
 spec:
   completionMode: Indexed
   parallelism: {pods}
   completions: {pods}
   suspend: {suspended}
-  backoffLimit: {backoff_limit}
   template:
-    metadata: {{annotations: {{stand: x{notes}}}}}
     spec:
       schedulerName: {scheduler}
       restartPolicy: Never
@@ -60,7 +57,6 @@ class World(Stand):
         super().__init__(plane, namespace)
         self.gangs: dict[str, Gang] = {}
         """What must not be lost."""
-        self._lock = threading.Lock()
 
     def nodes(self, count: int, gpus: int = 4, first: int = 0) -> list[str]:
         names = [f"{self.namespace}-{number}" for number in range(first, first + count)]
@@ -76,8 +72,7 @@ class World(Stand):
         gpus: int = 1,
         suspended: bool = False,
         queue: str = "default",
-        backoff_limit: int = 6,
-        notes: str = "",
+        priority: int = 0,
     ) -> None:
         """An indexed Job: all its pods at once, each made anew when it is lost."""
         self.apply(
@@ -88,8 +83,7 @@ class World(Stand):
                 gpus=gpus,
                 queue=queue,
                 suspended=str(suspended).lower(),
-                backoff_limit=backoff_limit,
-                notes=notes,
+                priority=priority,
                 scheduler=self.scheduler,
                 stand=self.namespace,
             )
@@ -105,8 +99,16 @@ class World(Stand):
         words = self.plane.kubectl("delete", kind, name, "-n", self.namespace, "--wait=false", "--ignore-not-found")
         subprocess.run(words, check=True, capture_output=True)
 
-    def lead(self, *options: str) -> subprocess.Popen[bytes]:
-        return self.start(f"--lease-seconds={LEASE_S}", "-v", *options)
+    def lead(self, *options: str, module: str = "optimus") -> subprocess.Popen[bytes]:
+        return self.start(f"--lease-seconds={LEASE_S}", "-v", *options, module=module)
+
+    def leading(self) -> subprocess.Popen[bytes] | None:
+        """The process that leads, by its own words."""
+        for one in self.controllers:
+            said = [line for line in self.logs[one.pid].read_text(errors="replace").splitlines() if "leading" in line]
+            if one.poll() is None and said and "not leading" not in said[-1]:
+                return one
+        return None
 
     def bind_foreign(self, name: str, node: str, gpus: int) -> None:
         """As a scheduler that does not know of us would."""

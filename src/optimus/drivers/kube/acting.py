@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Container, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
 from msgspec import Struct
@@ -131,11 +131,6 @@ class Acting:
         """Binds and departures of which the end is not known."""
         return len(self._asked) + len(self._leaving)
 
-    @property
-    def leaving(self) -> Container[str]:
-        """Uids of pods that were asked to leave and are still there."""
-        return self._leaving.keys()
-
     def place_of(self, uid: str) -> str | None:
         """The node to which it is being bound by us."""
         asked = self._asked.get(uid)
@@ -143,10 +138,11 @@ class Acting:
 
     def roles_coming(self, workload: str) -> list[str]:
         """The role of each of its replicas that is being bound, or has a place and waits for its pod."""
+        pods = self._mirror.pods
         asked = [
             one.slot.role
             for uid, one in self._asked.items()
-            if one.workload == workload and not self._mirror.pods[uid].spec.node_name
+            if one.workload == workload and uid in pods and not pods[uid].spec.node_name
         ]
         return [*asked, *(slot.role for name, slot in self._places if name == workload)]
 

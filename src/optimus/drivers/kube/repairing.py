@@ -60,17 +60,23 @@ class Repairing:
         """Binds of former terms that were seen."""
         self._mirror, self._acting, self._tell, self._clock, self._term = mirror, acting, tell, clock, term
         self._trials: dict[str, Trial] = {}
+        self._going: dict[str, Trial] = {}
+        """Those that are undone, until they leave: the same again after TRIAL_S, if the request was lost."""
 
     @property
     def on_trial(self) -> int:
-        return len(self._trials)
+        return len(self._trials) + len(self._going)
 
     def look(self) -> None:
         """Once a turn, before outcomes are forgotten (`Acting.facts`)."""
         for uid in sorted(self._mirror.take_bound()):
             self._begin(uid)
-        if not self._trials:
-            return
+        for uid, gone in list(self._going.items()):
+            pod = self._mirror.pods.get(uid)
+            if pod is None or not _is_there(pod):
+                del self._going[uid]
+            elif self._clock() - gone.since > TRIAL_S:
+                self._trials[uid] = self._going.pop(uid)
         for node in sorted({one.node for one in self._trials.values()}):
             self._judge_node(node)
         for one in list(self._trials.values()):
@@ -95,7 +101,7 @@ class Repairing:
 
     def _judge_node(self, node: str) -> None:
         """Those on trial leave one by one, until the node has what it has given away."""
-        over = self._mirror.surplus(node)
+        over = self._mirror.surplus(node, without=self._going)
         here = [one for one in self._trials.values() if one.node == node]
         for one in sorted(here, key=lambda one: (one.late, one.since, one.uid), reverse=True):
             if not over:
@@ -106,11 +112,11 @@ class Repairing:
             takes = amounts_of(self._mirror.needs_of(pod).request)
             if helps := sorted(name for name in over if takes.get(name)):
                 self._undo(one, reason(Code.OVERBOOKED, node=node, given=_too_many(over, helps)))
-                over = self._mirror.surplus(node, without=self._acting.leaving)
+                over = self._mirror.surplus(node, without=self._going)
 
     def _judge(self, one: Trial) -> None:
         pod = self._mirror.pods.get(one.uid)
-        if pod is None or not _is_there(pod) or one.uid in self._acting.leaving:
+        if pod is None or not _is_there(pod):
             del self._trials[one.uid]
             return
         if one.late and self._is_astray(one, pod):
@@ -143,42 +149,41 @@ class Repairing:
 
     def _undo(self, one: Trial, why: Reason) -> None:
         group = self._mirror.groups.group(one.workload)
-        pods = [pod for pod in self._mirror.pods_of(one.workload) if pod.metadata.uid in self._trials]
-        whole = group is not None and self._falls(group, one, pods)
-        leaving = pods if whole else [pod for pod in pods if pod.metadata.uid == one.uid]
-        self.undone += len(leaving) or 1
+        there = {pod.metadata.uid: pod for pod in self._mirror.pods_of(one.workload)}
+        whole = group is not None and self._falls(group, one, there)
+        leaving = {one.uid: self._mirror.pods[one.uid], **(there if whole else {})}
+        self.undone += len(leaving)
         LOG.warning("%s: %s: %s", one.workload, why.code, why.text())
         self._tell(one.workload, why)
         if whole:
             self._acting.stop(one.workload)
         else:
-            self._acting.send_away(leaving or [self._mirror.pods[one.uid]])
-        for uid in [one.uid, *(pod.metadata.uid for pod in leaving)]:
-            self._trials.pop(uid, None)
+            self._acting.send_away(leaving.values())
+        for uid, pod in leaving.items():
+            late = self._trials.pop(uid, one).late
+            self._going[uid] = Trial(uid, one.workload, pod.spec.node_name or "", late, self._clock())
 
-    def _falls(self, group: Group, one: Trial, on_trial: Iterable[Pod]) -> bool:
+    def _falls(self, group: Group, one: Trial, there: Iterable[str]) -> bool:
         """Whether the whole gang goes: without this pod it is too small, and all of it has only just begun."""
         if group.fragile_why:
             return True
-        young = {pod.metadata.uid for pod in on_trial}
-        if any(pod.metadata.uid not in young for pod in self._mirror.pods_of(group.id)):
+        if any(uid not in self._trials for uid in there):
             return False
         slot = self._mirror.groups.slot_of(one.uid)
-        seated = self._mirror.roles_seated(group.id)
+        left = self._mirror.roles_seated(group.id)
         return slot is not None and any(
-            seated.count(role.name) - (role.name == slot.role) < role.needed for role in group.roles
+            left.count(role.name) - (role.name == slot.role) < role.needed for role in group.roles
         )
 
 
 def _too_many(over: dict[str, int], names: list[str]) -> str:
-    """`1 of nvidia.com/gpu too many`. A whole GPU is counted twice, as thousandths and as a piece: said once."""
-    pieces = [name for name in names if name.startswith(COUNTER)]
-    told = [f"{over[name]} of {name.removeprefix(COUNTER)}" for name in pieces]
-    told += [f"{over[name]} {_UNITS.get(name, name)}" for name in names if name not in pieces + (["GPUs"] if pieces else [])]
-    return f"{', '.join(told)} too many"
+    """`1 of nvidia.com/gpu too many`. A whole GPU is counted twice, as thousandths and as a piece: it is said once."""
+    pieces = {name: name.removeprefix(COUNTER) for name in names if name.startswith(COUNTER)}
+    units = {name: unit for name, unit in _UNITS.items() if name in names and not (pieces and name == "GPUs")}
+    return f"{', '.join(f'{over[name]} of {unit}' for name, unit in {**pieces, **units}.items()) or names} too many"
 
 
-_UNITS = {"GPUs": "thousandths of a GPU", "CPU": "thousandths of a CPU", "memory": "MiB"}
+_UNITS = {"GPUs": "a thousand parts of a GPU", "CPU": "a thousand parts of a CPU", "memory": "memory (MiB)"}
 
 
 def _is_there(pod: Pod) -> bool:

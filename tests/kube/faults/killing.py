@@ -1,0 +1,102 @@
+"""`kill -9` of the leader in the middle of binding a gang, again and again: what a round is.
+
+There is room for one gang at a time. One runs, one waits. The one that runs is deleted; the leader begins to bind the
+other, through a front that makes each bind a little slower; when a random number of its binds has landed, and a random
+moment later, the leader is killed. A rival stands by and follows when the lease has run out. Then the question of
+`checking`: and in no look in between may a GPU have been given twice.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+from msgspec import Struct
+
+from tests.kube.body.clusters import until
+from tests.kube.faults.checking import settle
+from tests.kube.faults.front import Front, Trouble
+from tests.kube.faults.worlds import World
+
+NODES, GPUS, PODS = 3, 4, 10
+RIVALS = 3
+BIND_S = 0.4
+
+
+class Kill(Struct, frozen=True, kw_only=True):
+    landed: int
+    """Pods of the gang that were bound a moment after its leader was dead."""
+    whole_s: float
+    """From the kill until all of them were, and everything was in order."""
+    overbooked: int
+    wrong: str = ""
+
+
+class Killing:
+    """A world in which leaders die. Rivals are started ahead, so that one is there when it is needed."""
+
+    def __init__(self, world: World, front: Front, seed: int) -> None:
+        self._world, self._front, self._luck = world, front, random.Random(seed)
+        self._count = 0
+        world.nodes(NODES, gpus=GPUS)
+        for _ in range(RIVALS):
+            self._join()
+        self._next_gang()
+        until(lambda: len(world.bound()) == PODS, "the first gang runs")
+        self._next_gang()
+        settle(world)
+
+    def kill_once(self) -> Kill:
+        world, front = self._world, self._front
+        old, new = sorted(world.gangs)
+        front.binds = Trouble(delay_s=(0.0, BIND_S))
+        asked, passed, wanted = front.asked, front.passed, self._luck.randint(0, PODS - 1)
+        world.forget(old)
+        until(lambda: front.asked > asked and front.passed - passed >= wanted, "it is in the middle of binding")
+        time.sleep(self._luck.uniform(0.0, BIND_S / 4))
+        self._kill_leader()
+        killed_at = time.monotonic()
+        landed = len(world.bound(new))
+        self._join()
+        front.binds = Trouble()
+        self._next_gang()
+        wrong = ""
+        try:
+            until(lambda: len(world.bound(new)) == PODS, f"{new} is whole")
+            seen = settle(world, quiet_s=0.5)
+        except AssertionError as error:
+            wrong, seen = str(error)[:2000], None
+        whole_s = round(time.monotonic() - killed_at, 2)
+        return Kill(landed=landed, whole_s=whole_s, overbooked=seen.overbooked if seen else 0, wrong=wrong)
+
+    def _join(self) -> None:
+        self._world.lead(self._front.option)
+
+    def _next_gang(self) -> None:
+        self._count += 1
+        self._world.job(f"gang-{self._count:04d}", PODS)
+
+    def _kill_leader(self) -> None:
+        one = self._world.leading()
+        assert one is not None
+        one.kill()
+        one.wait()
+        self._world.controllers.remove(one)
+
+
+def summary(kills: list[Kill]) -> dict[str, Any]:
+    times = sorted(kill.whole_s for kill in kills)
+    return {
+        "kills": len(kills),
+        "pods_in_a_gang": PODS,
+        "killed_before_the_first_bind_landed": sum(kill.landed == 0 for kill in kills),
+        "killed_in_the_middle": sum(0 < kill.landed < PODS for kill in kills),
+        "killed_after_the_last_bind_landed": sum(kill.landed >= PODS for kill in kills),
+        "looks_with_a_gpu_given_twice": sum(kill.overbooked for kill in kills),
+        "whole_again_s": {
+            "p50": times[len(times) // 2] if times else None,
+            "most": times[-1] if times else None,
+        },
+        "wrong": {str(number): kill.wrong for number, kill in enumerate(kills, 1) if kill.wrong},
+    }
