@@ -79,6 +79,9 @@ class Acting:
         self._leaving: dict[str, tuple[float, int]] = {}
         """By uid: when it was asked to leave last, and its grace in seconds."""
         self._failures: dict[str, int] = {}
+        """Starts in a row of which a bind failed."""
+        self._failing: set[str] = set()
+        """Of which one has failed since they got their present places: a gang of a hundred fails once."""
         self._facts: list[Observation] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -160,6 +163,7 @@ class Acting:
             self._go(self._patch(workload, patch, "un-suspend"))
 
     def _place(self, workload: str, placements: tuple[Placement, ...]) -> None:
+        self._failing.discard(workload)
         for placement in placements:
             slot = Slot(placement.role, placement.ordinal)
             self._places[workload, slot] = placement.node
@@ -228,7 +232,7 @@ class Acting:
             self._failed(uid, "the server did not bind it", self._pause_s(asked.workload))
 
     def _pause_s(self, workload: str) -> float:
-        count = self._failures.get(workload, 0)
+        count = self._failures.get(workload, 0) - (workload in self._failing)
         return float(min(PAUSE_S * 2**count, LONGEST_PAUSE_S))
 
     def _failed(self, uid: str, why: str, retry_s: float) -> None:
@@ -236,7 +240,9 @@ class Acting:
         if asked is None:
             return
         self.failed_binds += 1
-        self._failures[asked.workload] = self._failures.get(asked.workload, 0) + 1
+        if asked.workload not in self._failing:
+            self._failing.add(asked.workload)
+            self._failures[asked.workload] = self._failures.get(asked.workload, 0) + 1
         self._mirror.unseat(asked.workload, asked.slot)
         where = (asked.workload, asked.slot.role, asked.slot.ordinal)
         self._facts.append(SlotFailed(*where, f"bind to {asked.node}: {why}", int(retry_s * 1000)))

@@ -20,9 +20,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Set
-from enum import StrEnum
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from optimus.drivers.kube.counting import Counting
 from optimus.drivers.kube.describing import DEFAULT_QUEUE, Needs, describe, read_time
@@ -31,6 +30,7 @@ from optimus.drivers.kube.grouping.overrides import QUEUE
 from optimus.drivers.kube.nodes import read_node, taken_beside
 from optimus.drivers.kube.objects import Anything, Meta, Namespace, Pod
 from optimus.drivers.kube.objects import Node as KubeNode
+from optimus.drivers.kube.places import Places, Seat, Told
 from optimus.drivers.kube.pods import PodNeeds, among_others, read_pod, with_counters
 from optimus.drivers.kube.requests import GPU_NAMES
 from optimus.drivers.kube.volumes import Around
@@ -58,20 +58,6 @@ from optimus.model.workloads import Request, Workload
 SCHEDULER_NAME = "optimus"
 
 
-class Told(StrEnum):
-    RUNNING = "running"
-    STOPPING = "stopping"
-
-
-class Seat(Struct, frozen=True):
-    """What the brain knows of a pod."""
-
-    workload: str
-    slot: Slot
-    node: str
-    told: Told
-
-
 class Mirror:
     def __init__(
         self,
@@ -94,14 +80,7 @@ class Mirror:
         self._needs: dict[str, PodNeeds] = {}
         self._on_node: dict[str, set[str]] = {}
         """By node: uids of pods that take room there."""
-        self._seats: dict[str, Seat] = {}
-        """By uid: what was told."""
-        self._seated: dict[str, set[str]] = {}
-        """By workload: uids of the same."""
-        self._planned: dict[str, tuple[str, Slot]] = {}
-        """By uid: its workload and the place it has, or is to have by a plan."""
-        self._holders: dict[tuple[str, Slot], str] = {}
-        """By workload and slot: the pod that has it or is to have it."""
+        self._places = Places()
         self.held: set[str] = set()
         """Workloads with places that wait for a pod: what the brain knows of them stays as it is."""
         self._known_nodes: dict[str, Node] = {}
@@ -113,6 +92,8 @@ class Mirror:
         self._queues: dict[str, Queue] = {}
         self._pools: dict[str, NodePool] = {}
         """The last good ones, for a brain that knows nothing."""
+        self._unbound: set[str] = set()
+        """Uids of ours that are on no node."""
         self._bound: set[str] = set()
         """Uids of ours that are on a node since somebody asked last."""
 
@@ -130,8 +111,9 @@ class Mirror:
             self._dirty_nodes.discard(name)
         if self._known_nodes.pop(name, None) is not None:
             self._facts.append(NodeGone(name))
-            for uid in [uid for uid, seat in self._seats.items() if seat.node == name]:
-                self._stand_up(uid)  # the brain has lost them with the node
+            for uid in sorted(self._on_node.get(name, ())):
+                if (seat := self._places.seat(uid)) is not None and seat.node == name:
+                    self._stand_up(uid)  # the brain has lost them with the node
 
     def pod(self, pod: Pod) -> None:
         """It is there, or has changed."""
@@ -143,17 +125,19 @@ class Mirror:
             self._dirty_pods.add(uid)
             if pod.spec.node_name and (old is None or not old.spec.node_name):
                 self._bound.add(uid)
+            (self._unbound.discard if pod.spec.node_name or pod.over else self._unbound.add)(uid)
         self._move(uid, old, pod)
 
     def pod_gone(self, uid: str) -> None:
         pod = self.pods.pop(uid, None)
+        self._unbound.discard(uid)
         if pod is None:
             return
         self._leave_node(uid, pod)
         self._counting.forget(pod.key)
         self._needs.pop(uid, None)
         self.groups.pod_gone(uid)
-        self._unplan(uid)
+        self._places.unplan(uid)
         self._dirty_pods.add(uid)
 
     def owner(self, thing: Anything) -> None:
@@ -183,12 +167,11 @@ class Mirror:
     def surroundings(self, around: Around) -> None:
         """Volumes, claims and classes: pods that wait for one are read again."""
         self.around = around
-        for uid, pod in self.pods.items():
-            if self.is_ours(pod) and not pod.spec.node_name:
-                self._needs.pop(uid, None)
-                self._dirty_pods.add(uid)
-                if (gang := self.groups.group_of(uid)) is not None:
-                    self.look_again(gang)
+        for uid in self._unbound:
+            self._needs.pop(uid, None)
+            self._dirty_pods.add(uid)
+            if (gang := self.groups.group_of(uid)) is not None:
+                self.look_again(gang)
 
     def queue(self, queue: Queue) -> None:
         self._queues[queue.name] = queue
@@ -216,7 +199,7 @@ class Mirror:
                 gangs.add(gang)
         if self._counting.version != self._counted_version:  # other selectors are in use: others count for others
             self._counted_version = self._counting.version
-            gangs |= {gang for uid in self._unbound() if (gang := self.groups.group_of(uid)) is not None}
+            gangs |= {gang for uid in self._unbound if (gang := self.groups.group_of(uid)) is not None}
             self._dirty_nodes |= self.nodes.keys()
         facts, self._facts = self._facts, []
         facts += self._nodes_news(self._dirty_nodes - self._known_nodes.keys())  # before those who are on them
@@ -233,10 +216,7 @@ class Mirror:
         self._bound.clear()
         self.held.clear()
         self._known_nodes.clear()
-        self._seats.clear()
-        self._seated.clear()
-        self._planned.clear()
-        self._holders.clear()
+        self._places.clear()
         self.workloads.clear()
         self._dirty_nodes |= self.nodes.keys()
         self._dirty_pods |= self.pods.keys()
@@ -249,15 +229,14 @@ class Mirror:
     def seat(self, workload: str, slot: Slot) -> Pod | None:
         """The pod for a place that a plan has given: the one with this number, else any of the role that waits. None
         if there is none (yet)."""
-        holder = self._holders.get((workload, slot))
+        holder = self._places.holder(workload, slot)
         if holder is not None:
             return self.pods.get(holder)
         pod = self.groups.pod_at(workload, slot)
         if pod is None or not self._waits(pod):
             pod = next((one for one in self._members(workload, slot.role) if self._waits(one)), None)
         if pod is not None:
-            uid = pod.metadata.uid
-            self._planned[uid], self._holders[workload, slot] = (workload, slot), uid
+            self._places.plan(pod.metadata.uid, workload, slot)
         return pod
 
     def outgrown(self, workload: str, slot: Slot, pod: Pod) -> str:
@@ -275,12 +254,12 @@ class Mirror:
 
     def unseat(self, workload: str, slot: Slot) -> None:
         """The place is given up, and nothing runs there."""
-        if (uid := self._holders.get((workload, slot))) is not None:
-            self._unplan(uid)
+        if (uid := self._places.holder(workload, slot)) is not None:
+            self._places.unplan(uid)
 
     def pods_of(self, workload: str) -> list[Pod]:
         """Those of its pods that are on a node."""
-        return [self.pods[uid] for uid in sorted(self._seated.get(workload, ())) if uid in self.pods]
+        return [self.pods[uid] for uid in self._places.seats_of(workload) if uid in self.pods]
 
     def waiting_pods(self, workload: str) -> list[Pod]:
         """Those that are not on a node and are not about to be."""
@@ -299,11 +278,10 @@ class Mirror:
 
     def roles_seated(self, workload: str) -> list[str]:
         """The role of each of its pods that are on a node and not leaving it."""
-        seats = (self._seats[uid] for uid in self._seated.get(workload, ()))
-        return [seat.slot.role for seat in seats if seat.told is Told.RUNNING]
+        return [seat.slot.role for seat in self._places.seats_of(workload).values() if seat.told is Told.RUNNING]
 
     def pod_in(self, workload: str, slot: Slot) -> Pod | None:
-        uid = self._holders.get((workload, slot))
+        uid = self._places.holder(workload, slot)
         return self.pods.get(uid) if uid is not None else None
 
     def is_ours(self, pod: Pod) -> bool:
@@ -350,7 +328,7 @@ class Mirror:
 
     def _request_known(self, uid: str) -> Request | None:
         """What the brain counts for the pod; None if it does not know it."""
-        seat = self._seats.get(uid)
+        seat = self._places.seat(uid)
         workload = self.workloads.get(seat.workload) if seat is not None else None
         if seat is None or workload is None:
             return None
@@ -410,7 +388,7 @@ class Mirror:
         """Of the pod that speaks for the role: one that waits, since rules matter only to those that are placed; while
         some run, what the brain knows of them stays."""
         known = self.workloads.get(group.id)
-        runs = any(self._seats[uid].slot.role == role.name for uid in self._seated.get(group.id, ()))
+        runs = any(seat.slot.role == role.name for seat in self._places.seats_of(group.id).values())
         if known is not None and (runs or group.id in self.held):
             for old in known.gang.roles:
                 if old.name == role.name:
@@ -459,7 +437,7 @@ class Mirror:
         return [*leaving, *coming]
 
     def _pod_news(self, uid: str) -> tuple[list[Observation], list[Observation]]:
-        pod, old, gang = self.pods.get(uid), self._seats.get(uid), self.groups.group_of(uid)
+        pod, old, gang = self.pods.get(uid), self._places.seat(uid), self.groups.group_of(uid)
         slot = self._slot_of(uid)
         there = pod is not None and bool(pod.spec.node_name) and not pod.over and gang in self.workloads
         if old is not None and (not there or (old.workload, old.slot) != (gang, slot)):
@@ -478,9 +456,7 @@ class Mirror:
             facts.append(SlotRunning(gang, slot.role, slot.ordinal, node, (), since))
         if stopping and (old is None or old.told is Told.RUNNING):
             facts.append(SlotStopping(gang, slot.role, slot.ordinal))
-        self._seats[uid] = Seat(gang, slot, node, Told.STOPPING if stopping else Told.RUNNING)
-        self._seated.setdefault(gang, set()).add(uid)
-        self._planned[uid], self._holders[gang, slot] = (gang, slot), uid
+        self._places.sit(uid, Seat(gang, slot, node, Told.STOPPING if stopping else Told.RUNNING))
         self._dirty_nodes.add(node)
         return [], facts
 
@@ -494,28 +470,15 @@ class Mirror:
         return SlotGone(*where) if more else SlotDone(*where)
 
     def _slot_of(self, uid: str) -> Slot | None:
-        gang, planned = self.groups.group_of(uid), self._planned.get(uid)
+        gang, planned = self.groups.group_of(uid), self._places.planned(uid)
         return planned[1] if planned is not None and planned[0] == gang else self.groups.slot_of(uid)
 
     def _stand_up(self, uid: str) -> None:
-        seat = self._seats.pop(uid)
-        self._seated[seat.workload].discard(uid)
-        if not self._seated[seat.workload]:
-            del self._seated[seat.workload]
-        self._dirty_nodes.add(seat.node)
-        self._unplan(uid)
-
-    def _unplan(self, uid: str) -> None:
-        place = self._planned.pop(uid, None)
-        if place is not None and self._holders.get(place) == uid:
-            del self._holders[place]
+        self._dirty_nodes.add(self._places.stand_up(uid).node)
 
     def _waits(self, pod: Pod) -> bool:
-        uid = pod.metadata.uid
-        return not (pod.spec.node_name or pod.over or pod.metadata.deletion_timestamp or uid in self._planned)
-
-    def _unbound(self) -> list[str]:
-        return [uid for uid, pod in self.pods.items() if self.is_ours(pod) and not pod.spec.node_name and not pod.over]
+        planned = self._places.planned(pod.metadata.uid) is not None
+        return not (pod.spec.node_name or pod.over or pod.metadata.deletion_timestamp or planned)
 
     def needs_of(self, pod: Pod) -> PodNeeds:
         uid = pod.metadata.uid
