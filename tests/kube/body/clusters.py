@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from hack.controlplane import ControlPlane
+from hack.controlplane.processes import die_with_parent
 from optimus.api.crds import definitions
 
 PATIENCE_S = 90.0
@@ -108,7 +109,14 @@ class Stand:
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
         path = self.plane.folder / f"{self.namespace}-{len(self.logs)}.log"
         with path.open("ab") as log:
-            started = subprocess.Popen(words, stdout=log, stderr=log, env=environment, start_new_session=True)
+            started = subprocess.Popen(
+                words,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+                preexec_fn=die_with_parent,  # noqa: PLW1509 - sets one flag
+            )
         self.logs[started.pid] = path
         self.controllers.append(started)
         return started

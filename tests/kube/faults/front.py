@@ -41,6 +41,8 @@ class Trouble(Struct, frozen=True, kw_only=True):
     after: float = 0.0
     """How often it is passed on, and answered with an error."""
     status: int = 500
+    dies_with_caller: bool = False
+    """What is delayed, and whose sender is dead by then, is lost."""
 
 
 class Front:
@@ -49,6 +51,7 @@ class Front:
         self.passed = 0
         """Binds that the server has answered."""
         self.failed = 0
+        self.lost = 0
         self.asked = 0
         self.watches = 0
         self.refuses = False
@@ -174,6 +177,9 @@ class Front:
 
     async def _carry(self, request: web.Request, body: bytes, trouble: Trouble) -> web.Response:
         await asyncio.sleep(self._luck.uniform(*trouble.delay_s))
+        if trouble.dies_with_caller and (request.transport is None or request.transport.is_closing()):
+            self.lost += 1
+            return _status(500, "nobody hears this")
         if self._holds and self._free:
             self._free -= 1
         elif self._holds:
