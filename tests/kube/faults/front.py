@@ -82,6 +82,10 @@ class Front:
         """From now on they arrive here, and stay; but for the first so many."""
         self._do(lambda: self._hold(after))
 
+    def hold_no_more(self) -> None:
+        """Those that come now are passed on; those that are held stay."""
+        self._do(lambda: setattr(self, "_holds", False))
+
     def let_go(self, count: int | None = None) -> None:
         """Those that were held are passed on, whoever sent them; or so many of them."""
         self._do(lambda: self._release(count))

@@ -13,17 +13,17 @@ from tests.kube.faults.worlds import World
 
 def test_a_node_is_deleted_under_a_gang(world: World) -> None:
     """Half of the gang goes with it, and is made again where there is room; no GPU of the other half is given away."""
-    names = world.nodes(3, gpus=2)
+    names = world.nodes(3, gpus=1)
     world.lead()
-    world.job("gang", 4, suspended=True)
-    until(lambda: len(world.bound("gang")) == 4, "it is admitted, and runs")
+    world.job("gang", 2, suspended=True)
+    until(lambda: len(world.bound("gang")) == 2, "it is admitted, and runs")
     lost = world.bound("gang")[0]["spec"]["nodeName"]
     world.delete("node", lost)
     for pod in world.bound("gang"):  # Kubernetes clears them away itself, after a minute
         if pod["spec"]["nodeName"] == lost:
             world.delete("pod", pod["metadata"]["name"])
     seen = settle(world)
-    assert len(world.bound("gang")) == 4
+    assert len(world.bound("gang")) == 2
     assert {pod["spec"]["nodeName"] for pod in world.bound("gang")} == set(names) - {lost}
     assert seen.overbooked == 0
 

@@ -95,7 +95,8 @@ class Mirror:
         self._unbound: set[str] = set()
         """Uids of ours that are on no node."""
         self._bound: set[str] = set()
-        """Uids of ours that are on a node since somebody asked last."""
+        self._touched: set[str] = set()
+        """Uids of ours that came to a node, and nodes that anybody came to or that changed, since somebody asked."""
 
     # -- what changes -------------------------------------------------------------------------------------------------
 
@@ -105,6 +106,7 @@ class Mirror:
             self._dirty_pods |= self._on_node.get(name, set())  # they came first
         self.nodes[name] = node
         self._dirty_nodes.add(name)
+        self._touched.add(name)
 
     def node_gone(self, name: str) -> None:
         if self.nodes.pop(name, None) is not None:
@@ -213,7 +215,7 @@ class Mirror:
     def everything(self) -> list[Observation]:
         """All there is, for a brain that knows nothing."""
         self._facts = [*map(PoolSeen, self._pools.values()), *map(QueueSeen, self._queues.values())]
-        self._bound.clear()
+        self.take_bound()
         self.held.clear()
         self._known_nodes.clear()
         self._places.clear()
@@ -271,9 +273,11 @@ class Mirror:
         pods = (self.pods[uid] for uid in self.groups.members(workload) if uid in self.pods)
         return min(pods, key=lambda pod: pod.metadata.name, default=None)
 
-    def take_bound(self) -> set[str]:
-        """Those of ours that came to a node since the last time, whoever sent them there."""
-        taken, self._bound = self._bound, set()
+    def take_bound(self) -> tuple[set[str], set[str]]:
+        """Those of ours that came to a node since the last time, whoever sent them there; and the nodes to which
+        anybody came, or which have changed."""
+        taken = self._bound, self._touched
+        self._bound, self._touched = set(), set()
         return taken
 
     def roles_seated(self, workload: str) -> list[str]:
@@ -349,6 +353,7 @@ class Mirror:
             if uid not in there or (old is not None and not _same_rules(old, pod)):
                 there.add(uid)
                 self._dirty_nodes.add(pod.spec.node_name)
+                self._touched.add(pod.spec.node_name)
         elif old is not None:
             self._leave_node(uid, old)
 

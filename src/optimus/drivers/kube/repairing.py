@@ -24,7 +24,7 @@ binds are on trial), or TRIAL_S and a turn.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 
@@ -60,6 +60,8 @@ class Repairing:
         """Binds of former terms that were seen."""
         self._mirror, self._acting, self._tell, self._clock, self._term = mirror, acting, tell, clock, term
         self._trials: dict[str, Trial] = {}
+        self._on: dict[str, set[str]] = {}
+        """By node: uids on trial."""
         self._going: dict[str, Trial] = {}
         """Those that are undone, until they leave: the same again after TRIAL_S, if the request was lost."""
 
@@ -69,19 +71,46 @@ class Repairing:
 
     def look(self) -> None:
         """Once a turn, before outcomes are forgotten (`Acting.facts`)."""
-        for uid in sorted(self._mirror.take_bound()):
+        came, touched = self._mirror.take_bound()
+        for uid in sorted(came):
             self._begin(uid)
-        for uid, gone in list(self._going.items()):
+        self._look_after_those_who_go()
+        for node in sorted(touched & self._on.keys()):
+            self._judge_node(node)
+        for one in list(self._due()):
+            self._judge(one)
+
+    def _look_after_those_who_go(self) -> None:
+        for uid, one in list(self._going.items()):
             pod = self._mirror.pods.get(uid)
             if pod is None or not _is_there(pod):
                 del self._going[uid]
-            elif self._clock() - gone.since > TRIAL_S:
-                self._trials[uid] = self._going.pop(uid)
-        for node in sorted({one.node for one in self._trials.values()}):
-            self._judge_node(node)
-        for one in list(self._trials.values()):
-            if one.uid in self._trials:
-                self._judge(one)
+            elif self._clock() - one.since > TRIAL_S:
+                self._put(self._going.pop(uid))
+                self._judge_node(one.node)
+
+    def _due(self) -> Iterator[Trial]:
+        """Those whose trial ends, oldest first, and all late ones: there are few of these, and thousands of ours."""
+        for one in self._trials.values():
+            if one.late:
+                yield one
+        for one in self._trials.values():
+            if self._clock() - one.since < TRIAL_S:
+                return
+            if not one.late:
+                yield one
+
+    def _put(self, one: Trial) -> None:
+        self._trials[one.uid] = one
+        self._on.setdefault(one.node, set()).add(one.uid)
+
+    def _end(self, uid: str) -> Trial | None:
+        one = self._trials.pop(uid, None)
+        if one is not None:
+            self._on[one.node].discard(uid)
+            if not self._on[one.node]:
+                del self._on[one.node]
+        return one
 
     # -- trials -------------------------------------------------------------------------------------------------------
 
@@ -93,7 +122,7 @@ class Repairing:
         if late:
             self.late += 1
             LOG.warning("%s was bound to %s in a former term, and lands in ours", pod.key, pod.spec.node_name)
-        self._trials[uid] = Trial(uid, workload, pod.spec.node_name or "", late, self._clock())
+        self._put(Trial(uid, workload, pod.spec.node_name or "", late, self._clock()))
 
     def _is_late(self, pod: Pod) -> bool:
         written = word_on(pod.metadata, TERM) or ""
@@ -102,7 +131,7 @@ class Repairing:
     def _judge_node(self, node: str) -> None:
         """Those on trial leave one by one, until the node has what it has given away."""
         over = self._mirror.surplus(node, without=self._going)
-        here = [one for one in self._trials.values() if one.node == node]
+        here = [self._trials[uid] for uid in self._on.get(node, ())]
         for one in sorted(here, key=lambda one: (one.late, one.since, one.uid), reverse=True):
             if not over:
                 return
@@ -116,8 +145,10 @@ class Repairing:
 
     def _judge(self, one: Trial) -> None:
         pod = self._mirror.pods.get(one.uid)
+        if one.uid not in self._trials:
+            return
         if pod is None or not _is_there(pod):
-            del self._trials[one.uid]
+            self._end(one.uid)
             return
         if one.late and self._is_astray(one, pod):
             self._undo(one, reason(Code.BOUND_LATE, node=one.node, why="its gang is placed elsewhere"))
@@ -128,7 +159,7 @@ class Repairing:
         if missing:
             self._undo(one, reason(Code.BOUND_LATE, node=one.node, why=f"{missing} of its gang have no place"))
         else:
-            del self._trials[one.uid]
+            self._end(one.uid)
 
     def _is_astray(self, one: Trial, pod: Pod) -> bool:
         known, place = self._mirror.workloads.get(one.workload), self._acting.place_of(one.uid)
@@ -160,8 +191,8 @@ class Repairing:
         else:
             self._acting.send_away(leaving.values())
         for uid, pod in leaving.items():
-            late = self._trials.pop(uid, one).late
-            self._going[uid] = Trial(uid, one.workload, pod.spec.node_name or "", late, self._clock())
+            ended = self._end(uid) or one
+            self._going[uid] = Trial(uid, one.workload, pod.spec.node_name or "", ended.late, self._clock())
 
     def _falls(self, group: Group, one: Trial, there: Iterable[str]) -> bool:
         """Whether the whole gang goes: without this pod it is too small, and all of it has only just begun."""
