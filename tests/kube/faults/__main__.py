@@ -86,7 +86,8 @@ def soak(kills_wanted: int, late_wanted: int, pool: ThreadPoolExecutor) -> int:
         late = _write(book)["late"]
         print(
             f"{late['leaders_killed']} of {late_wanted} leaders: {late['binds_that_landed_late']} binds landed late, "
-            f"repaired after {late['repaired_s']['p50']} s (most {late['repaired_s']['most']} s), {len(late['wrong'])} wrong",
+            f"repaired after {late['repaired_s']['p50']} s (most {late['repaired_s']['most']} s), "
+            f"{len(late['wrong'])} wrong",
             flush=True,
         )
     told = _write(book)
