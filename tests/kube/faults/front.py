@@ -168,7 +168,11 @@ class Front:
             return await self._bind(request)
         if request.query.get("watch") in ("true", "1"):
             return await self._watch(request)
-        return await self._pass_on(request, await request.read())
+        try:
+            body = await request.read()
+        except ConnectionError:  # whoever asks is dead
+            return _status(500, "nobody hears this")
+        return await self._pass_on(request, body)
 
     async def _bind(self, request: web.Request) -> web.StreamResponse:
         body, trouble = await request.read(), self.binds
