@@ -75,7 +75,8 @@ def soak(kills_wanted: int, late_wanted: int, pool: ThreadPoolExecutor) -> int:
         told = _write(book)
         print(
             f"{told['killed_in_the_middle']} of {kills_wanted} leaders killed in the middle of a gang "
-            f"({told['kills']} in all), whole again after {told['whole_again_s']['p50']} s (most {told['whole_again_s']['most']} s), "
+            f"({told['kills']} in all), whole again after {told['whole_again_s']['p50']} s "
+            f"(most {told['whole_again_s']['most']} s), "
             f"{told['looks_with_a_gpu_given_twice']} GPUs given twice, {len(told['wrong'])} wrong",
             flush=True,
         )
