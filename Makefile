@@ -46,12 +46,13 @@ bench-kube: $(READY)  ## binding on a real API server beside others: half an hou
 first-job: $(READY)  ## how long from a fresh clone to the first job (clones the present commit into a temporary folder)
 	@$(BIN)/python -m benchmarks.first_job
 
-soak: $(READY)  ## random worlds against the invariants (MINUTES=10), every deliberate fault against the tests, 200 kills and 100 preemptions under load, 2000 worlds before kube-scheduler
+soak: $(READY)  ## random worlds against the invariants (MINUTES=10), every deliberate fault against the tests, 200 kills and 100 preemptions under load, 2000 worlds before kube-scheduler, 200 kills of a leader on Kubernetes
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES) --jobs $(WORKERS) $(ARGS)
 	@$(BIN)/python -m tests.mutations --jobs $(WORKERS)
 	@$(BIN)/python -m tests.local.killing
 	@$(BIN)/python -m tests.local.preempting
 	@$(BIN)/python -m tests.kube.differential --worlds 2000
+	@$(BIN)/python -m tests.kube.faults --kills 200
 
 kube-build: $(READY)  ## build etcd, Kubernetes, KWOK and operators from their Go modules into a cache (once, some twenty minutes)
 	@$(BIN)/python -m hack.controlplane build

@@ -61,7 +61,7 @@ class Process:
                 stderr=log,
                 env=self._environment,
                 start_new_session=True,
-                preexec_fn=None if self._detached else _die_with_parent,  # noqa: PLW1509 - sets one flag
+                preexec_fn=None if self._detached else die_with_parent,  # noqa: PLW1509 - sets one flag
             )
 
     def wait_until(self, ready: Callable[[], bool], seconds: float = READY_S) -> None:
@@ -132,5 +132,6 @@ def memory_mib(pid: int) -> int:
     return int(Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1].split()[0]) // 1024
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """For `preexec_fn`. The parent is the thread that starts it."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -28,9 +28,13 @@ class CuttingProxy:
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
+        self.refuses = True
+        await asyncio.sleep(0.01)  # those that were accepted begin, and are refused
         self.go_on()
-        self.cut()
-        await asyncio.gather(*self._passing, return_exceptions=True)
+        while self._passing:
+            self.cut()
+            await asyncio.wait(self._passing, timeout=0.05)
+        await asyncio.sleep(0)  # what was cut is closed in the next turn
 
     @property
     def cluster(self) -> Cluster:
@@ -60,18 +64,23 @@ class CuttingProxy:
         task = asyncio.current_task()
         assert task is not None
         self._passing.add(task)
-        if self.refuses:
-            writer.transport.abort()
-            return
+        task.add_done_callback(self._passing.discard)
+        there_writer: asyncio.StreamWriter | None = None
         try:
+            if self.refuses:
+                return
             there_reader, there_writer = await asyncio.open_connection(*self._behind)
+            self._open |= {writer, there_writer}
+            await asyncio.gather(
+                self._pump(reader, there_writer, self._there), self._pump(there_reader, writer, self._back)
+            )
         except OSError:
-            writer.transport.abort()
-            return
-        self._open |= {writer, there_writer}
-        await asyncio.gather(
-            self._pump(reader, there_writer, self._there), self._pump(there_reader, writer, self._back)
-        )
+            pass
+        finally:
+            for one in (writer, there_writer):
+                if one is not None:
+                    self._open.discard(one)
+                    one.transport.abort()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, flows: asyncio.Event) -> None:
         try:

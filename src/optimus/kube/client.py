@@ -32,7 +32,7 @@ from optimus.kube.decoding import S, T, Unreadable, decode, decode_page
 from optimus.kube.errors import Expired, KubeError, NoAnswer, NotSent, api_error
 from optimus.kube.resources import Resource
 from optimus.kube.trusting import tls_context
-from optimus.kube.wire import BROKEN, Guard, GuardedBody, hang_up, in_words, lines_of, lively_socket, words_of
+from optimus.kube.wire import BROKEN, Guard, GuardedBody, Sockets, hang_up, in_words, lines_of, words_of
 
 USER_AGENT = "optimus-scheduler"
 IN_FLIGHT = 64
@@ -83,11 +83,12 @@ class Client:
         self._room = asyncio.Semaphore(in_flight)
         self._agent = user_agent
         self._open: aiohttp.ClientSession | None = None
+        self._sockets = Sockets()
         self._shown: tuple[Certificate | None, ssl.SSLContext | None] | None = None
 
     async def __aenter__(self) -> Self:
         # What limits is `in_flight`; watches stay open and must not take a place.
-        connector = aiohttp.TCPConnector(limit=0, socket_factory=lively_socket)
+        connector = aiohttp.TCPConnector(limit=0, socket_factory=self._sockets.make)
         headers = [("User-Agent", self._agent), ("Accept", JSON), ("Accept-Encoding", "identity")]
         self._open = aiohttp.ClientSession(
             connector=connector,
@@ -104,7 +105,7 @@ class Client:
     async def close(self) -> None:
         if self._open is not None:
             await self._open.close()
-            await asyncio.sleep(0)  # sockets close in the next turn of the loop, and there may be none
+            await self._sockets.close()
 
     # -- reading --------------------------------------------------------------------------------------------------
 

@@ -5,9 +5,12 @@ The side of the client that knows aiohttp by heart, so that `client` reads like 
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import socket
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
+from weakref import WeakSet
 
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
@@ -68,6 +71,36 @@ def in_words(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorError):
         return error.os_error.strerror or str(error.os_error)
     return str(error) or ("the time was up" if isinstance(error, TimeoutError) else type(error).__name__)
+
+
+class Sockets:
+    """All that one client has made, so that none of them outlives it.
+
+    A request that was given up leaves a connection that ends TLS politely: it waits half a minute for a word of the
+    server, and no pool knows it any more. A loop that ends meanwhile would leave it open."""
+
+    def __init__(self) -> None:
+        self._made: WeakSet[socket.socket] = WeakSet()
+
+    def make(self, address: tuple[Any, ...]) -> socket.socket:
+        made = lively_socket(address)
+        self._made.add(made)
+        return made
+
+    async def close(self) -> None:
+        """Whoever reads from one reads its end, and closes it: in the next turn of the loop, or in a few."""
+        for turn in range(_TURNS):
+            left = [one for one in self._made if one.fileno() >= 0]
+            if not left:
+                return
+            for one in left:
+                with contextlib.suppress(OSError):  # it is not connected yet, or not any more
+                    one.shutdown(socket.SHUT_RDWR)
+            await asyncio.sleep(0 if turn < _QUICK_TURNS else 0.01)
+
+
+_QUICK_TURNS, _TURNS = 10, 100
+"""What is still open then belongs to a request that somebody has not given up, though its client is closed."""
 
 
 def lively_socket(address: tuple[Any, ...]) -> socket.socket:

@@ -51,6 +51,8 @@ class Gone(msgspec.Struct, frozen=True, tag=True):
 
 class Unknown(msgspec.Struct, frozen=True, tag=True):
     message: str
+    answered: bool = False
+    """The server said that it failed: whatever it did is done. Without an answer it may still be on its way."""
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True):
@@ -170,7 +172,9 @@ async def outcome_of(request: Awaitable[bytes]) -> Outcome:
         return Conflict(error.message)
     except errors.NotFound as error:
         return Gone(error.message)
-    except (errors.NoAnswer, errors.ServerFault) as error:
+    except errors.ServerFault as error:
+        return Unknown(str(error), answered=True)
+    except errors.NoAnswer as error:
         return Unknown(str(error))
     except errors.ApiError as error:
         return Refused(error.cause or error.reason or str(error.status), error.message, error.retry_after_s)

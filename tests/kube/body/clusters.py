@@ -10,9 +10,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import yaml
+
 from hack.controlplane import ControlPlane
+from hack.controlplane.processes import die_with_parent
+from optimus.api.crds import definitions
 
 PATIENCE_S = 90.0
 NODE = """
@@ -55,6 +60,8 @@ class Stand:
         self.plane, self.namespace = plane, namespace
         self.scheduler = f"optimus-{namespace}"
         self.controllers: list[subprocess.Popen[bytes]] = []
+        self.logs: dict[int, Path] = {}
+        """By process."""
         self.apply(f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n")
 
     def apply(self, text: str) -> None:
@@ -92,7 +99,7 @@ class Stand:
             )
         )
 
-    def delete(self, gang: str) -> None:
+    def delete_gang(self, gang: str) -> None:
         """Its pods."""
         words = ("delete", "pod", f"--namespace={self.namespace}", "--selector", f"optimus.dev/group={gang}")
         subprocess.run(self.plane.kubectl(*words, "--wait=false"), check=True, capture_output=True)
@@ -101,17 +108,43 @@ class Stand:
         found = json.loads(self.plane.get("/api/v1/nodes"))["items"]
         return [node["metadata"]["name"] for node in found if node["metadata"]["name"].startswith(self.namespace)]
 
-    def start(self, *options: str) -> subprocess.Popen[bytes]:
-        words = [sys.executable, "-m", "optimus", "controller", f"--kubeconfig={self.plane.kubeconfig()}"]
+    def start(self, *options: str, module: str = "optimus") -> subprocess.Popen[bytes]:
+        words = [sys.executable, "-m", module, "controller", f"--kubeconfig={self.plane.kubeconfig()}"]
         words += [f"--scheduler-name={self.scheduler}", f"--lease-namespace={self.namespace}", *options]
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-        with (self.plane.folder / f"{self.namespace}.log").open("ab") as log:
-            started = subprocess.Popen(words, stdout=log, stderr=log, env=environment, start_new_session=True)
+        path = self.plane.folder / f"{self.namespace}-{len(self.logs)}.log"
+        with path.open("ab") as log:
+            started = subprocess.Popen(
+                words,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+                preexec_fn=die_with_parent,  # noqa: PLW1509 - sets one flag
+            )
+        self.logs[started.pid] = path
         self.controllers.append(started)
         return started
 
+    def serve_queues(self) -> None:
+        """Queues are objects from now on. The one that everybody had before is one of them."""
+        self.apply(yaml.safe_dump_all(definitions()))
+        for name in ("queues", "nodepools"):
+            words = self.plane.kubectl(
+                "wait", "--for=condition=Established", f"crd/{name}.optimus.dev", "--timeout=60s"
+            )
+            subprocess.run(words, check=True, capture_output=True)
+        until(lambda: self.make_queue("default", {"gpu": {"limit": "unlimited"}}), "the server knows queues")
+
+    def make_queue(self, name: str, spec: dict[str, Any]) -> bool:
+        made = {"apiVersion": "optimus.dev/v1alpha1", "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+        words = self.plane.kubectl("apply", "-f", "-")
+        done = subprocess.run(words, input=yaml.safe_dump(made), text=True, check=False, capture_output=True)
+        return done.returncode == 0
+
     def log(self) -> str:
-        return (self.plane.folder / f"{self.namespace}.log").read_text(errors="replace")
+        """Of all of them, one after the other."""
+        return "".join(path.read_text(errors="replace") for path in self.logs.values())
 
     def stop(self) -> None:
         for one in self.controllers:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
-import yaml
-
-from optimus.api.crds import definitions
 from tests.kube.body.clusters import Stand, until
 
 JOB = """
@@ -42,16 +38,10 @@ def suspended(stand: Stand, name: str) -> bool:
 
 
 def test_lent_and_taken_back(stand: Stand) -> None:
-    stand.apply(yaml.safe_dump_all(definitions()))
-    for name in ("queues", "nodepools"):
-        words = stand.plane.kubectl("wait", "--for=condition=Established", f"crd/{name}.optimus.dev", "--timeout=60s")
-        subprocess.run(words, check=True, capture_output=True)
+    stand.serve_queues()
     queues = {team: f"{stand.namespace}-{team}" for team in ("vision", "speech")}
     for queue in queues.values():
-        until(
-            lambda queue=queue: _applied(stand, queue),  # type: ignore[misc]
-            "the server knows queues",
-        )
+        assert stand.make_queue(queue, {"gpu": {"guarantee": 4}, "namespaces": [stand.namespace]})
     stand.nodes(2, gpus=4)
     stand.start()
     job(stand, "borrower", queues["speech"], 8)
@@ -64,16 +54,3 @@ def test_lent_and_taken_back(stand: Stand) -> None:
     assert told and "which is inside its guarantee" in told[0]
     until(lambda: len(stand.bound("borrower")) == 8, "when vision is done, it goes on")
     assert not suspended(stand, "borrower")
-
-
-def _applied(stand: Stand, queue: str) -> bool:
-    made = {
-        "apiVersion": "optimus.dev/v1alpha1",
-        "kind": "Queue",
-        "metadata": {"name": queue},
-        "spec": {"gpu": {"guarantee": 4}, "namespaces": [stand.namespace]},
-    }
-    done = subprocess.run(
-        stand.plane.kubectl("apply", "-f", "-"), input=yaml.safe_dump(made), text=True, check=False, capture_output=True
-    )
-    return done.returncode == 0

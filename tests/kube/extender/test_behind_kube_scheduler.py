@@ -61,7 +61,7 @@ def test_a_gang_goes_where_it_is_held_and_one_that_does_not_fit_is_told_why_and_
         lambda: sum("NoRoom" in text for text in _told(stand, "large")) == 6, "all of its pods are told why they wait"
     )
     assert not stand.bound("large")
-    stand.delete("fits")
+    stand.delete_gang("fits")
     until(lambda: len(stand.bound("large")) == 6, "the gang is bound once there is room")
     assert not stand.over_committed()
 

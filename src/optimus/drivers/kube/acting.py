@@ -5,7 +5,7 @@ Owns: what was asked for and is not confirmed yet, and places that wait for a po
 Must not: decide. A bind that fails gives its place back; whether to try again is the brain's business.
 
     Start, Grow ── a pod is there ──► bind ──► done      the watch confirms it
-                │                          ├─► unknown   the watch confirms it, or a look after CONFIRM_S tells
+                │                          ├─► unknown   the watch confirms it, or a look tells (LOOK_S, CONFIRM_S)
                 │                          └─► refused, gone: SlotFailed, with a pause that doubles
                 └─ no pod yet ──► the place waits for it (work that is only now un-suspended, or made again)
 """
@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
 from msgspec import Struct
 
-from optimus.drivers.kube.grouping import Group, Patch, Slot, start_patch, stop_patch
+from optimus.drivers.kube.grouping import Patch, Slot, start_patch, stop_patch
 from optimus.drivers.kube.grouping.kinds import StopHow
-from optimus.drivers.kube.grouping.overrides import SLOT, slot_text
+from optimus.drivers.kube.grouping.overrides import SLOT, TERM, slot_text
 from optimus.drivers.kube.mirror import Mirror
 from optimus.drivers.kube.objects import Pod
 from optimus.kube import Conflict, Done, Gone, KubeError, Outcome, Refused, Resource, Unknown, Writer
@@ -33,6 +33,8 @@ LOG = logging.getLogger(__name__)
 CONFIRM_S = 10.0
 """So long after the server's answer, a bind of which the watch has said nothing is looked at. The time before does not
 count: a bind that waits for its turn is late because the server is slow, and questions would make it slower."""
+LOOK_S = 1.0
+"""The same, where the answer was no clear yes or no."""
 LOOKS = 8
 """At the same time."""
 PAUSE_S, LONGEST_PAUSE_S = 1.0, 300.0
@@ -60,24 +62,30 @@ class Acting:
         clock: Callable[[], float],
         *,
         respect_budgets: bool = False,
+        term: int | None = None,
     ) -> None:
         """`fetch`: the pod as the server has it now, None if it is gone. `resource_of`: kind and version -> where its
-        objects live. `respect_budgets`: a disruption budget may keep our own pods where they are."""
+        objects live. `respect_budgets`: a disruption budget may keep our own pods where they are. `term`: written on
+        every bind (`repairing` says why)."""
         self.binds = 0
         self.failed_binds = 0
         self.evictions = 0
         self._mirror, self._writer = mirror, writer
         self._fetch, self._resource_of, self._wake, self._clock = fetch, resource_of, wake, clock
         self._respect_budgets = respect_budgets
+        self._term = {} if term is None else {TERM: str(term)}
         self._asked: dict[str, Asked] = {}
-        self._answered: dict[str, float] = {}
-        """Those of them that the server has answered, or has not in time; with when, the oldest first."""
+        self._look_at: dict[str, float] = {}
+        """Those of them that the server has answered, or has not in time: when to look, if nothing is heard."""
         self._looking: set[str] = set()
         self._places: dict[tuple[str, Slot], str] = {}
         """Places that wait for a pod, with their node."""
         self._leaving: dict[str, tuple[float, int]] = {}
         """By uid: when it was asked to leave last, and its grace in seconds."""
         self._failures: dict[str, int] = {}
+        """Starts in a row of which a bind failed."""
+        self._failing: set[str] = set()
+        """Of which one has failed since they got their present places: a gang of a hundred fails once."""
         self._facts: list[Observation] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -87,7 +95,7 @@ class Acting:
         for action in plan.actions:
             match action:
                 case Start(workload, _, placements):
-                    self._admit(workload, placements)
+                    self._admit(workload)
                     self._place(workload, placements)
                 case Grow(workload, placements):
                     self._place(workload, placements)
@@ -105,15 +113,14 @@ class Acting:
     def facts(self) -> list[Observation]:
         """What came of earlier plans; binds that are late are looked at."""
         self._fill_places()
-        for uid in self._mirror.take_touched() & self._asked.keys():
+        for uid in self._mirror.take_heard() & self._asked.keys():
             self._confirm(uid)
         now = self._clock()
-        for uid in [*self._answered]:
-            if now - self._answered[uid] <= CONFIRM_S or len(self._looking) >= LOOKS:
+        for uid in [uid for uid, at in self._look_at.items() if now > at and uid not in self._looking]:
+            if len(self._looking) >= LOOKS:
                 break
-            if uid not in self._looking:
-                self._looking.add(uid)
-                self._go(self._look(uid, self._mirror.pods[uid]))
+            self._looking.add(uid)
+            self._go(self._look(uid, self._mirror.pods[uid]))
         for uid, (since, grace_s) in list(self._leaving.items()):
             pod = self._mirror.pods.get(uid)
             if pod is None or pod.metadata.deletion_timestamp or pod.over:
@@ -130,12 +137,27 @@ class Acting:
             self._failed(uid, "its pod was deleted", 0.0)
         elif pod.spec.node_name:
             self._failures.pop(self._asked.pop(uid).workload, None)
-            self._answered.pop(uid, None)
+            self._look_at.pop(uid, None)
 
     @property
     def unsettled(self) -> int:
         """Binds and departures of which the end is not known."""
         return len(self._asked) + len(self._leaving)
+
+    def place_of(self, uid: str) -> str | None:
+        """The node to which it is being bound by us."""
+        asked = self._asked.get(uid)
+        return asked.node if asked is not None else None
+
+    def roles_coming(self, workload: str) -> list[str]:
+        """The role of each of its replicas that is being bound, or has a place and waits for its pod."""
+        pods = self._mirror.pods
+        asked = [
+            one.slot.role
+            for uid, one in self._asked.items()
+            if one.workload == workload and uid in pods and not pods[uid].spec.node_name
+        ]
+        return [*asked, *(slot.role for name, slot in self._places if name == workload)]
 
     async def close(self) -> None:
         """Waits for writes that are under way; their time is limited."""
@@ -144,19 +166,14 @@ class Acting:
 
     # -- starting -----------------------------------------------------------------------------------------------------
 
-    def _admit(self, workload: str, placements: tuple[Placement, ...]) -> None:
+    def _admit(self, workload: str) -> None:
+        """Without a node selector, also where all goes to one node: it would outlive the node."""
         group = self._mirror.groups.group(workload)
-        if group is not None and group.admit and (patch := start_patch(group, self._one_place(group, placements))):
+        if group is not None and group.admit and (patch := start_patch(group)):
             self._go(self._patch(workload, patch, "un-suspend"))
 
-    def _one_place(self, group: Group, placements: tuple[Placement, ...]) -> dict[str, str] | None:
-        """Where all of it goes to one node, its pods are told so: whoever looks at them sees it."""
-        nodes = {placement.node for placement in placements}
-        node = self._mirror.nodes.get(next(iter(nodes))) if len(nodes) == 1 else None
-        host = (node.metadata.labels or {}).get("kubernetes.io/hostname") if node is not None else None
-        return {"kubernetes.io/hostname": host} if host and group.directives_field else None
-
     def _place(self, workload: str, placements: tuple[Placement, ...]) -> None:
+        self._failing.discard(workload)
         for placement in placements:
             slot = Slot(placement.role, placement.ordinal)
             self._places[workload, slot] = placement.node
@@ -187,19 +204,24 @@ class Acting:
 
     async def _bind(self, pod: Pod, asked: Asked) -> None:
         meta = pod.metadata
-        notes = {SLOT: slot_text(asked.slot.role, asked.slot.ordinal)}
+        notes = {SLOT: slot_text(asked.slot.role, asked.slot.ordinal), **self._term}
         self.binds += 1
         outcome = await self._writer.bind(
             meta.name, asked.node, namespace=meta.namespace, uid=meta.uid, annotations=notes
         )
         match outcome:
-            case Done() | Unknown() | Conflict():
-                if meta.uid in self._asked:  # the watch decides; if it says nothing, a look does
-                    self._answered[meta.uid] = self._clock()
+            case Done() | Unknown(_, answered=False):
+                self._look_later(meta.uid, CONFIRM_S)  # the watch decides; if it says nothing, a look does
+            case Unknown() | Conflict():
+                self._look_later(meta.uid, LOOK_S)  # the same, and it is decided already
             case Gone(message):
                 self._failed(meta.uid, f"it is gone: {message}", 0.0)
             case Refused(reason, message, retry_after_s):
                 self._failed(meta.uid, f"{reason}: {message}", retry_after_s or self._pause_s(asked.workload))
+
+    def _look_later(self, uid: str, after_s: float) -> None:
+        if uid in self._asked:
+            self._look_at[uid] = self._clock() + after_s
 
     async def _look(self, uid: str, pod: Pod) -> None:
         """A bind of which nothing was heard: the server knows."""
@@ -207,9 +229,7 @@ class Acting:
             found = await self._fetch(pod)
         except KubeError as error:
             LOG.info("look at %s: %s", pod.key, error)
-            if uid in self._answered:  # it is looked at again
-                del self._answered[uid]
-                self._answered[uid] = self._clock()
+            self._look_later(uid, CONFIRM_S)
             return
         finally:
             self._looking.discard(uid)
@@ -225,22 +245,32 @@ class Acting:
             self._failed(uid, "the server did not bind it", self._pause_s(asked.workload))
 
     def _pause_s(self, workload: str) -> float:
-        count = self._failures.get(workload, 0)
+        count = self._failures.get(workload, 0) - (workload in self._failing)
         return float(min(PAUSE_S * 2**count, LONGEST_PAUSE_S))
 
     def _failed(self, uid: str, why: str, retry_s: float) -> None:
         asked = self._asked.pop(uid, None)
-        self._answered.pop(uid, None)
+        self._look_at.pop(uid, None)
         if asked is None:
             return
         self.failed_binds += 1
-        self._failures[asked.workload] = self._failures.get(asked.workload, 0) + 1
+        if asked.workload not in self._failing:
+            self._failing.add(asked.workload)
+            self._failures[asked.workload] = self._failures.get(asked.workload, 0) + 1
         self._mirror.unseat(asked.workload, asked.slot)
         where = (asked.workload, asked.slot.role, asked.slot.ordinal)
         self._facts.append(SlotFailed(*where, f"bind to {asked.node}: {why}", int(retry_s * 1000)))
         self._wake()
 
     # -- stopping -----------------------------------------------------------------------------------------------------
+
+    def stop(self, workload: str) -> None:
+        """All of it, as it would be preempted."""
+        self._evict(workload, 0)
+
+    def send_away(self, pods: Iterable[Pod]) -> None:
+        for pod in pods:
+            self._leave(pod, _grace_s(pod, 0))
 
     def _evict(self, workload: str, grace_ms: int) -> None:
         group = self._mirror.groups.group(workload)

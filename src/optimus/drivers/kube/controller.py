@@ -25,6 +25,7 @@ from optimus.drivers.kube.leading import Leading
 from optimus.drivers.kube.mirror import SCHEDULER_NAME, Mirror
 from optimus.drivers.kube.objects import Pod
 from optimus.drivers.kube.queues import watch_queues
+from optimus.drivers.kube.repairing import Repairing
 from optimus.drivers.kube.reporting import Reporting
 from optimus.drivers.kube.watching import Watching
 from optimus.engine.engine import Engine
@@ -107,7 +108,7 @@ class Controller:
     async def _stand(self, client: Client, watching: Watching, stop: asyncio.Event) -> None:
         """For election, again and again, until it is told to stop."""
         if not self.settings.elect:
-            await self._while(stop, self._lead_on(client, watching, lambda: True, lambda: None))
+            await self._while(stop, self._lead_on(client, watching, None, lambda: True, lambda: None))
             return
         loop = asyncio.get_running_loop()
 
@@ -123,16 +124,24 @@ class Controller:
                 election.alive()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._lead.wait(), 1.0)
-                    LOG.info("leading, term %s", election.term)
-                    await self._while(stop, self._lead_on(client, watching, election.still_leader, election.alive))
-                    LOG.info("not leading any more")
+                    await self._while(stop, self._lead_a_term(client, watching, election))
         finally:
             await asyncio.to_thread(election.stop)
+
+    async def _lead_a_term(self, client: Client, watching: Watching, election: Election) -> None:
+        """One term, not one more: whoever led in between has decided on what we do not know."""
+        if (term := election.term) is None:
+            self._lead.clear()  # it is over already; the next one is told
+            return
+        LOG.info("leading, term %d", term)
+        await self._lead_on(client, watching, term, lambda: election.term == term, election.alive)
+        LOG.info("not leading any more")
 
     async def _lead_on(
         self,
         client: Client,
         watching: Watching,
+        term: int | None,
         still_leader: Callable[[], bool],
         alive: Callable[[], object],
     ) -> None:
@@ -156,9 +165,11 @@ class Controller:
             self._wake,
             time.monotonic,
             respect_budgets=self.settings.respect_budgets,
+            term=term,
         )
         reporting = Reporting(self.mirror, writer, recorder, time.monotonic)
-        self.leading = Leading(self.mirror, Engine(policy=self.settings.policy), acting, reporting)
+        repairing = Repairing(self.mirror, acting, reporting.undone, time.monotonic, term)
+        self.leading = Leading(self.mirror, Engine(policy=self.settings.policy), acting, reporting, repairing)
         beside = [asyncio.create_task(recorder.run()), asyncio.create_task(reporting.run())]
         try:
             await self.leading.run(still_leader, alive, watching.read_owners)

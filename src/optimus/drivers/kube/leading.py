@@ -2,11 +2,12 @@
 
     mirror.news + acting.facts ──► engine.step (in a thread) ──► acting.act, reporting.tell
               ▲                                                          │
-              └────────────── watch, outcomes of writes ◄────────────────┘
+              └──── repairing.look ◄──── watch, outcomes of writes ◄─────┘
 
 Why: one place in which decisions are made; whoever leads runs it, whoever follows keeps its mirror warm.
 Owns: when a turn is due, and the engine of this lead: a new one each time, told everything there is.
-Must not: read or write itself.
+Must not: read or write itself, or follow a clock that can be set: what the brain is told is the time at which the lead
+began plus what has passed since on one that only goes forward.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from collections.abc import Callable, Mapping
 
 from optimus.drivers.kube.acting import Acting
 from optimus.drivers.kube.mirror import Mirror
+from optimus.drivers.kube.repairing import Repairing
 from optimus.drivers.kube.reporting import Reporting
 from optimus.engine.budgets import next_budget
 from optimus.engine.engine import Engine
+from optimus.kube.election import now
 from optimus.model.observations import Observation
 from optimus.model.plans import Plan
 from optimus.model.reasons import Reason
@@ -37,13 +40,17 @@ TARGET_STEP_MS = 1_000
 
 
 class Leading:
-    def __init__(self, mirror: Mirror, engine: Engine, acting: Acting, reporting: Reporting) -> None:
+    def __init__(
+        self, mirror: Mirror, engine: Engine, acting: Acting, reporting: Reporting, repairing: Repairing
+    ) -> None:
         self.engine = engine
+        self.repairing = repairing
         self.turns = 0
         self.plan: Plan | None = None
         self.step_ms = 0
         self._mirror, self._acting, self._reporting = mirror, acting, reporting
         self._wake = asyncio.Event()
+        self._began_ms, self._began_s = time.time_ns() // 1_000_000, now()
 
     def wake(self) -> None:
         self._wake.set()
@@ -59,15 +66,20 @@ class Leading:
         """Until the lead is lost or it is cancelled. `owners`: begins to read those that are missed."""
         facts = self._mirror.everything()
         owners()
-        while still_leader():
-            alive()
-            await self._turn(facts)
-            facts = await self._next_facts(owners)
-        await self._acting.close()
+        try:
+            while still_leader():
+                alive()
+                await self._turn(facts)
+                facts = await self._next_facts(owners)
+        finally:
+            await self._acting.close()
+
+    def _now_ms(self) -> int:
+        return self._began_ms + int((now() - self._began_s) * 1000)
 
     async def _turn(self, facts: list[Observation]) -> None:
         begun = time.monotonic()
-        plan = await asyncio.to_thread(self.engine.step, facts, time.time_ns() // 1_000_000)
+        plan = await asyncio.to_thread(self.engine.step, facts, self._now_ms())
         self.step_ms = int((time.monotonic() - begun) * 1000)
         self.engine.budget = next_budget(self.engine.budget, plan, self.step_ms, TARGET_STEP_MS)
         for problem in self.engine.problems:
@@ -81,12 +93,15 @@ class Leading:
         """As soon as there are any; an empty list when a tick is due."""
         until = time.monotonic() + TICK_S
         while True:
-            facts = [*self._mirror.news(), *self._acting.facts()]
+            facts = self._mirror.news()
+            self.repairing.look()
+            facts += self._acting.facts()
             owners()
             left = until - time.monotonic()
             if facts or left <= 0:
                 return facts
             self._wake.clear()
+            unsettled = self._acting.unsettled or self.repairing.on_trial
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), min(left, UNSETTLED_S if self._acting.unsettled else left))
+                await asyncio.wait_for(self._wake.wait(), min(left, UNSETTLED_S if unsettled else left))
                 await asyncio.sleep(GATHER_LONGER_S if self._acting.unsettled > MANY_BINDS else GATHER_S)

@@ -18,22 +18,23 @@ A replica, as far as the brain knows, by its pod:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
-from enum import StrEnum
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Set
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from optimus.drivers.kube.counting import Counting
 from optimus.drivers.kube.describing import DEFAULT_QUEUE, Needs, describe, read_time
 from optimus.drivers.kube.grouping import Group, Groups, Kinds, ObjectRef, RoleInGroup, Slot
-from optimus.drivers.kube.grouping.overrides import QUEUE, SLOT
+from optimus.drivers.kube.grouping.overrides import QUEUE, SLOT, TERM
 from optimus.drivers.kube.nodes import read_node, taken_beside
 from optimus.drivers.kube.objects import Anything, Meta, Namespace, Pod, PodSpec
 from optimus.drivers.kube.objects import Node as KubeNode
+from optimus.drivers.kube.places import Places, Seat, Told
 from optimus.drivers.kube.pods import PodNeeds, among_others, read_pod, with_counters
 from optimus.drivers.kube.requests import GPU_NAMES
 from optimus.drivers.kube.volumes import Around
-from optimus.model.nodes import Node
+from optimus.model.nodes import WHOLE_DEVICE_MILLI, Node
 from optimus.model.observations import (
     NodeGone,
     NodeSeen,
@@ -55,22 +56,8 @@ from optimus.model.queues import Queue
 from optimus.model.workloads import Request, Workload
 
 SCHEDULER_NAME = "optimus"
-OUR_NOTES = frozenset({SLOT})
+OUR_NOTES = frozenset({SLOT, TERM})
 """Annotations that a bind leaves on a pod; they say nothing of what it needs."""
-
-
-class Told(StrEnum):
-    RUNNING = "running"
-    STOPPING = "stopping"
-
-
-class Seat(Struct, frozen=True):
-    """What the brain knows of a pod."""
-
-    workload: str
-    slot: Slot
-    node: str
-    told: Told
 
 
 class Mirror:
@@ -88,6 +75,7 @@ class Mirror:
         self.nodes: dict[str, KubeNode] = {}
         self.queues: dict[str, Queue] = {}
         self.pools: dict[str, NodePool] = {}
+        """The last good ones."""
         self.around = Around()
         self.workloads: dict[str, Workload] = {}
         """As the brain knows them."""
@@ -97,23 +85,22 @@ class Mirror:
         self._needs: dict[str, PodNeeds] = {}
         self._on_node: dict[str, set[str]] = {}
         """By node: uids of pods that take room there."""
-        self._seats: dict[str, Seat] = {}
-        """By uid: what was told."""
-        self._seated: dict[str, set[str]] = {}
-        """By workload: uids of the same."""
-        self._planned: dict[str, tuple[str, Slot]] = {}
-        """By uid: its workload and the place it has, or is to have by a plan."""
-        self._holders: dict[tuple[str, Slot], str] = {}
-        """By workload and slot: the pod that has it or is to have it."""
+        self._places = Places()
         self.held: set[str] = set()
         """Workloads with places that wait for a pod: what the brain knows of them stays as it is."""
         self._known_nodes: dict[str, Node] = {}
         self._namespace_queue: dict[str, str] = {}
         self._dirty_nodes: set[str] = set()
         self._dirty_pods: set[str] = set()
-        self._touched: set[str] = set()
+        self._heard: set[str] = set()
+        """Uids of ours of which anything was heard since somebody asked."""
         self._facts: list[Observation] = []
         """Of queues, pools and nodes that went: nothing to compare them with."""
+        self._unbound: set[str] = set()
+        """Uids of ours that are on no node."""
+        self._bound: set[str] = set()
+        self._touched: set[str] = set()
+        """Uids of ours that came to a node, and nodes that anybody came to or that changed, since somebody asked."""
 
     # -- what changes -------------------------------------------------------------------------------------------------
 
@@ -123,14 +110,16 @@ class Mirror:
             self._dirty_pods |= self._on_node.get(name, set())  # they came first
         self.nodes[name] = node
         self._dirty_nodes.add(name)
+        self._touched.add(name)
 
     def node_gone(self, name: str) -> None:
         if self.nodes.pop(name, None) is not None:
             self._dirty_nodes.discard(name)
         if self._known_nodes.pop(name, None) is not None:
             self._facts.append(NodeGone(name))
-            for uid in [uid for uid, seat in self._seats.items() if seat.node == name]:
-                self._stand_up(uid)  # the brain has lost them with the node
+            for uid in sorted(self._on_node.get(name, ())):
+                if (seat := self._places.seat(uid)) is not None and seat.node == name:
+                    self._stand_up(uid)  # the brain has lost them with the node
 
     def pod(self, pod: Pod) -> None:
         """It is there, or has changed."""
@@ -140,20 +129,24 @@ class Mirror:
         if self.is_ours(pod):
             self.groups.pod(pod)
             self._dirty_pods.add(uid)
-            self._touched.add(uid)
+            if pod.spec.node_name and (old is None or not old.spec.node_name):
+                self._bound.add(uid)
+            (self._unbound.discard if pod.spec.node_name or pod.over else self._unbound.add)(uid)
+            self._heard.add(uid)
         self._move(uid, old, pod)
 
     def pod_gone(self, uid: str) -> None:
         pod = self.pods.pop(uid, None)
+        self._unbound.discard(uid)
         if pod is None:
             return
         self._leave_node(uid, pod)
         self._counting.forget(pod.key)
         self._needs.pop(uid, None)
         self.groups.pod_gone(uid)
-        self._unplan(uid)
+        self._places.unplan(uid)
         self._dirty_pods.add(uid)
-        self._touched.add(uid)
+        self._heard.add(uid)
 
     def owner(self, thing: Anything) -> None:
         self.groups.owner(thing)
@@ -182,12 +175,11 @@ class Mirror:
     def surroundings(self, around: Around) -> None:
         """Volumes, claims and classes: pods that wait for one are read again."""
         self.around = around
-        for uid, pod in self.pods.items():
-            if self.is_ours(pod) and not pod.spec.node_name:
-                self._needs.pop(uid, None)
-                self._dirty_pods.add(uid)
-                if (gang := self.groups.group_of(uid)) is not None:
-                    self.look_again(gang)
+        for uid in self._unbound:
+            self._needs.pop(uid, None)
+            self._dirty_pods.add(uid)
+            if (gang := self.groups.group_of(uid)) is not None:
+                self.look_again(gang)
 
     def queue(self, queue: Queue) -> None:
         self.queues[queue.name] = queue
@@ -215,7 +207,7 @@ class Mirror:
                 gangs.add(gang)
         if self._counting.version != self._counted_version:  # other selectors are in use: others count for others
             self._counted_version = self._counting.version
-            gangs |= {gang for uid in self._unbound() if (gang := self.groups.group_of(uid)) is not None}
+            gangs |= {gang for uid in self._unbound if (gang := self.groups.group_of(uid)) is not None}
             self._dirty_nodes |= self.nodes.keys()
         facts, self._facts = self._facts, []
         facts += self._nodes_news(self._dirty_nodes - self._known_nodes.keys())  # before those who are on them
@@ -228,11 +220,10 @@ class Mirror:
 
     def everything(self) -> list[Observation]:
         """All there is, for a brain that knows nothing."""
+        self.take_bound()
+        self.held.clear()
         self._known_nodes.clear()
-        self._seats.clear()
-        self._seated.clear()
-        self._planned.clear()
-        self._holders.clear()
+        self._places.clear()
         self.workloads.clear()
         self._facts = [*map(PoolSeen, self.pools.values()), *map(QueueSeen, self.queues.values())]
         self._dirty_nodes |= self.nodes.keys()
@@ -246,22 +237,21 @@ class Mirror:
     def seat(self, workload: str, slot: Slot) -> Pod | None:
         """The pod for a place that a plan has given: the one with this number, else any of the role that waits. None
         if there is none (yet)."""
-        holder = self._holders.get((workload, slot))
+        holder = self._places.holder(workload, slot)
         if holder is not None:
             return self.pods.get(holder)
         pod = self.groups.pod_at(workload, slot)
         if pod is None or not self._waits(pod):
             pod = next((one for one in self._members(workload, slot.role) if self._waits(one)), None)
         if pod is not None:
-            uid = pod.metadata.uid
-            self._planned[uid], self._holders[workload, slot] = (workload, slot), uid
+            self._places.plan(pod.metadata.uid, workload, slot)
         return pod
 
     def outgrown(self, workload: str, slot: Slot, pod: Pod) -> str:
         """Why the pod is not what its place was given for; empty if it is. A template may say less than its pod."""
         known = self.workloads[workload]
         given = next((role.request for role in known.gang.roles if role.name == slot.role), None)
-        needs = self._needs_of(pod)
+        needs = self.needs_of(pod)
         if given is None:
             return f"there is no role {slot.role} any more"
         if needs.obstacle is not None:
@@ -272,12 +262,12 @@ class Mirror:
 
     def unseat(self, workload: str, slot: Slot) -> None:
         """The place is given up, and nothing runs there."""
-        if (uid := self._holders.get((workload, slot))) is not None:
-            self._unplan(uid)
+        if (uid := self._places.holder(workload, slot)) is not None:
+            self._places.unplan(uid)
 
     def pods_of(self, workload: str) -> list[Pod]:
         """Those of its pods that are on a node."""
-        return [self.pods[uid] for uid in sorted(self._seated.get(workload, ())) if uid in self.pods]
+        return [self.pods[uid] for uid in self._places.seats_of(workload) if uid in self.pods]
 
     def waiting_pods(self, workload: str) -> list[Pod]:
         """Those that are not on a node and are not about to be."""
@@ -289,14 +279,25 @@ class Mirror:
         pods = (self.pods[uid] for uid in self.groups.members(workload) if uid in self.pods)
         return min(pods, key=lambda pod: pod.metadata.name, default=None)
 
+    def take_bound(self) -> tuple[set[str], set[str]]:
+        """Those of ours that came to a node since the last time, whoever sent them there; and the nodes to which
+        anybody came, or which have changed."""
+        taken = self._bound, self._touched
+        self._bound, self._touched = set(), set()
+        return taken
+
+    def roles_seated(self, workload: str) -> list[str]:
+        """The role of each of its pods that are on a node and not leaving it."""
+        return [seat.slot.role for seat in self._places.seats_of(workload).values() if seat.told is Told.RUNNING]
+
     def pod_in(self, workload: str, slot: Slot) -> Pod | None:
-        uid = self._holders.get((workload, slot))
+        uid = self._places.holder(workload, slot)
         return self.pods.get(uid) if uid is not None else None
 
-    def take_touched(self) -> set[str]:
+    def take_heard(self) -> set[str]:
         """Pods of which something was heard since this was asked last."""
-        touched, self._touched = self._touched, set()
-        return touched
+        heard, self._heard = self._heard, set()
+        return heard
 
     def is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name == self._scheduler_name
@@ -322,14 +323,27 @@ class Mirror:
             pod, takes = self.pods[uid], self._counting.takes(self.pods[uid].key)
             known = self._request_known(uid)
             if known is None:
-                others.append(with_counters(self._needs_of(pod).request, tuple((one, 1) for one in takes)))
+                others.append(with_counters(self.needs_of(pod).request, tuple((one, 1) for one in takes)))
             else:
                 ours.append((known, takes))
         return read_node(node, others, beside=taken_beside(ours), gpu_names=self._gpu_names)
 
+    def surplus(self, name: str, without: Container[str] = ()) -> dict[str, int]:
+        """What is given away of a node beyond what it has: by the pods that are there, but for those that leave and
+        `without` these. Empty for a node that is not there: nobody can say."""
+        node = self.nodes.get(name)
+        if node is None:
+            return {}
+        has = _capacity(read_node(node, gpu_names=self._gpu_names))
+        given: Counter[str] = Counter()
+        for uid in self._on_node.get(name, ()):
+            if uid not in without and self.pods[uid].metadata.deletion_timestamp is None:
+                given.update(amounts_of(self.needs_of(self.pods[uid]).request))
+        return {name: amount - has[name] for name, amount in given.items() if name in has and amount > has[name]}
+
     def _request_known(self, uid: str) -> Request | None:
         """What the brain counts for the pod; None if it does not know it."""
-        seat = self._seats.get(uid)
+        seat = self._places.seat(uid)
         workload = self.workloads.get(seat.workload) if seat is not None else None
         if seat is None or workload is None:
             return None
@@ -341,7 +355,7 @@ class Mirror:
         if takes_room or (self.is_ours(pod) and not pod.over):
             if old is None or not _same_rules(old, pod):
                 self._needs.pop(uid, None)
-                self._counting.see(pod.key, self._needs_of(pod).social, to_place=self.is_ours(pod))
+                self._counting.see(pod.key, self.needs_of(pod).social, to_place=self.is_ours(pod))
         else:
             self._counting.forget(pod.key)
         if takes_room:
@@ -350,6 +364,7 @@ class Mirror:
             if uid not in there or (old is not None and not _same_rules(old, pod)):
                 there.add(uid)
                 self._dirty_nodes.add(pod.spec.node_name)
+                self._touched.add(pod.spec.node_name)
         elif old is not None:
             self._leave_node(uid, old)
 
@@ -389,17 +404,17 @@ class Mirror:
         """Of the pod that speaks for the role: one that waits, since rules matter only to those that are placed; while
         some run, what the brain knows of them stays."""
         known = self.workloads.get(group.id)
-        runs = any(self._seats[uid].slot.role == role.name for uid in self._seated.get(group.id, ()))
+        runs = any(seat.slot.role == role.name for seat in self._places.seats_of(group.id).values())
         if known is not None and (runs or group.id in self.held):
             for old in known.gang.roles:
                 if old.name == role.name:
                     waiting = next((pod for pod in self._members(group.id, role.name) if self._waits(pod)), None)
-                    obstacle = self._needs_of(waiting).obstacle if waiting is not None else None
+                    obstacle = self.needs_of(waiting).obstacle if waiting is not None else None
                     return Needs(old.request, old.where, obstacle)
         members = self._members(group.id, role.name)
         pod = next((one for one in members if self._waits(one)), members[0] if members else None)
         if pod is not None:
-            needs = self._needs_of(pod)
+            needs = self.needs_of(pod)
             return Needs(*among_others(needs, self._counting), needs.obstacle)
         namespace = group.id.partition("/")[0]
         made = Pod(metadata=Meta(name=role.name, namespace=namespace), spec=role.template or Pod(metadata=Meta()).spec)
@@ -438,7 +453,7 @@ class Mirror:
         return [*leaving, *coming]
 
     def _pod_news(self, uid: str) -> tuple[list[Observation], list[Observation]]:
-        pod, old, gang = self.pods.get(uid), self._seats.get(uid), self.groups.group_of(uid)
+        pod, old, gang = self.pods.get(uid), self._places.seat(uid), self.groups.group_of(uid)
         slot = self._slot_of(uid)
         there = pod is not None and bool(pod.spec.node_name) and not pod.over and gang in self.workloads
         if old is not None and (not there or (old.workload, old.slot) != (gang, slot)):
@@ -457,9 +472,7 @@ class Mirror:
             facts.append(SlotRunning(gang, slot.role, slot.ordinal, node, (), since))
         if stopping and (old is None or old.told is Told.RUNNING):
             facts.append(SlotStopping(gang, slot.role, slot.ordinal))
-        self._seats[uid] = Seat(gang, slot, node, Told.STOPPING if stopping else Told.RUNNING)
-        self._seated.setdefault(gang, set()).add(uid)
-        self._planned[uid], self._holders[gang, slot] = (gang, slot), uid
+        self._places.sit(uid, Seat(gang, slot, node, Told.STOPPING if stopping else Told.RUNNING))
         self._dirty_nodes.add(node)
         return [], facts
 
@@ -473,30 +486,17 @@ class Mirror:
         return SlotGone(*where) if more else SlotDone(*where)
 
     def _slot_of(self, uid: str) -> Slot | None:
-        gang, planned = self.groups.group_of(uid), self._planned.get(uid)
+        gang, planned = self.groups.group_of(uid), self._places.planned(uid)
         return planned[1] if planned is not None and planned[0] == gang else self.groups.slot_of(uid)
 
     def _stand_up(self, uid: str) -> None:
-        seat = self._seats.pop(uid)
-        self._seated[seat.workload].discard(uid)
-        if not self._seated[seat.workload]:
-            del self._seated[seat.workload]
-        self._dirty_nodes.add(seat.node)
-        self._unplan(uid)
-
-    def _unplan(self, uid: str) -> None:
-        place = self._planned.pop(uid, None)
-        if place is not None and self._holders.get(place) == uid:
-            del self._holders[place]
+        self._dirty_nodes.add(self._places.stand_up(uid).node)
 
     def _waits(self, pod: Pod) -> bool:
-        uid = pod.metadata.uid
-        return not (pod.spec.node_name or pod.over or pod.metadata.deletion_timestamp or uid in self._planned)
+        planned = self._places.planned(pod.metadata.uid) is not None
+        return not (pod.spec.node_name or pod.over or pod.metadata.deletion_timestamp or planned)
 
-    def _unbound(self) -> list[str]:
-        return [uid for uid, pod in self.pods.items() if self.is_ours(pod) and not pod.spec.node_name and not pod.over]
-
-    def _needs_of(self, pod: Pod) -> PodNeeds:
+    def needs_of(self, pod: Pod) -> PodNeeds:
         uid = pod.metadata.uid
         if uid not in self._needs:
             self._needs[uid] = read_pod(pod, self.around, self._gpu_names)
@@ -510,6 +510,11 @@ class Mirror:
 def amounts_of(request: Request) -> dict[str, int]:
     core = {"GPUs": request.gpu_count * request.gpu_milli, "CPU": request.cpu_milli, "memory": request.memory_mib}
     return {**core, **dict(request.accelerators)}
+
+
+def _capacity(node: Node) -> dict[str, int]:
+    core = {"GPUs": WHOLE_DEVICE_MILLI * len(node.devices), "CPU": node.cpu_milli, "memory": node.memory_mib}
+    return {**core, **node.accelerators}
 
 
 def _same_rules(old: Pod, new: Pod) -> bool:

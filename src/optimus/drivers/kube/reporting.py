@@ -59,6 +59,10 @@ class Reporting:
             self._told.pop(workload, None)
         self.waiting = waiting
 
+    def undone(self, workload: str, why: Reason) -> None:
+        """A bind of it that came at the wrong moment."""
+        self._say(workload, str(why.code), why.text(), action="Repairing", kind=WARNING)
+
     async def run(self) -> None:
         """Until it is cancelled."""
         room = asyncio.Semaphore(AT_ONCE)
