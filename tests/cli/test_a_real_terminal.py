@@ -179,5 +179,5 @@ def test_tab_completes(screen: Screen, typed: str, becomes: str) -> None:
 def test_the_demo_is_left_in_order(screen: Screen) -> None:
     screen._tmux("select-window", "-t", "s:0")
     screen.press("C-c")
-    screen.shows("go on running; `optimus up` on the same store takes them over")
+    screen.shows("go on running; `optimus up` on the same store takes over what runs")
     screen.shows(f"^{PROMPT.strip()}$")
