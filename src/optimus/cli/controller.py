@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import re
 import signal
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +11,7 @@ import typer
 
 from optimus.cli.showing import say
 from optimus.cli.target import refuse
+from optimus.telemetry.logs import LogFormat, set_up
 
 if TYPE_CHECKING:
     from optimus.drivers.kube.controller import Controller
@@ -26,7 +27,16 @@ LeaseSeconds = Annotated[
 Budgets = Annotated[
     bool, typer.Option("--respect-budgets", help="A PodDisruptionBudget may keep our own pods where they are.")
 ]
+Listen = Annotated[
+    str,
+    typer.Option(
+        "--listen", metavar="HOST:PORT", help="Answer /healthz, /readyz and /metrics there. Port 0: a free one."
+    ),
+]
+Logs = Annotated[LogFormat, typer.Option("--log-format", help="Of the log, on standard error.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Tell what it does.")]
+
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\[\]]*):\d{1,5}")
 
 
 def controller(
@@ -37,13 +47,17 @@ def controller(
     lease_namespace: LeaseNamespace = "kube-system",
     lease_seconds: LeaseSeconds = 15,
     respect_budgets: Budgets = False,
+    listen: Listen = "",
+    log_format: Logs = LogFormat.PLAIN,
     verbose: Verbose = False,
 ) -> None:
     """Schedule the pods of a Kubernetes cluster that ask for it, until Ctrl-C. Several may run; one of them leads."""
     from optimus.drivers.kube.controller import Controller, Settings
     from optimus.kube import KubeError, Times, load
 
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(message)s")
+    if listen and not _ADDRESS.fullmatch(listen):
+        refuse(f"--listen {listen} is no address: write HOST:PORT, such as 0.0.0.0:8080")
+    set_up(log_format, verbose=verbose)
     times = Times(lease_s=lease_seconds, renew_s=lease_seconds * 2 / 3, retry_s=min(2.0, lease_seconds / 6))
     settings = Settings(
         scheduler_name=scheduler_name,
@@ -51,11 +65,14 @@ def controller(
         lease_namespace=lease_namespace,
         times=times,
         respect_budgets=respect_budgets,
+        listen=listen,
     )
     try:
         asyncio.run(_until_told(Controller(load(kubeconfig, context), settings)))
     except KubeError as error:
         refuse(str(error))
+    except OSError as error:
+        refuse(f"cannot listen at {listen}: {error.strerror or error}")
 
 
 async def _until_told(made: Controller) -> None:

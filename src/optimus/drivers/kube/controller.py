@@ -12,26 +12,32 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 
 from msgspec import Struct
 
 from optimus.drivers.kube.acting import Acting
 from optimus.drivers.kube.grouping import Kinds, shipped_kinds
 from optimus.drivers.kube.leading import Leading
+from optimus.drivers.kube.metrics import Metrics
 from optimus.drivers.kube.mirror import SCHEDULER_NAME, Mirror
 from optimus.drivers.kube.objects import Pod
-from optimus.drivers.kube.queues import watch_queues
+from optimus.drivers.kube.queues import SetUp, watch_queues
 from optimus.drivers.kube.reporting import Reporting
+from optimus.drivers.kube.status import Status
 from optimus.drivers.kube.watching import Watching
 from optimus.engine.engine import Engine
 from optimus.kube import Client, Cluster, Election, Times, Writer
 from optimus.kube.errors import NotFound
 from optimus.kube.events import Recorder
 from optimus.kube.resources import PODS
+from optimus.telemetry.serving import Checks, serving
 
 LOG = logging.getLogger(__name__)
 CONTROLLER = "optimus.dev/scheduler"
 LEASE = "optimus-scheduler"
+HANGS_S = 120.0
+"""A loop that has not turned for so long does not turn any more. The longest decisions take seconds."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -42,6 +48,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     times: Times = Times()
     respect_budgets: bool = False
     in_flight: int = 48
+    listen: str = ""
+    """`host:port` of /healthz, /readyz and /metrics; empty: nobody is answered."""
 
 
 class Controller:
@@ -49,22 +57,64 @@ class Controller:
         self.settings = settings
         self.mirror = Mirror(kinds or shipped_kinds(), scheduler_name=settings.scheduler_name)
         self.leading: Leading | None = None
+        self.metrics = Metrics(self.mirror)
         self.synced = asyncio.Event()
         self._cluster = cluster
+        self._set_up = SetUp()
+        self._beat = time.monotonic()
         self._kinds = kinds or shipped_kinds()
         self._lead = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
-        async with Client(self._cluster) as client:
+        """Raises OSError if it cannot listen where it is told to."""
+        async with AsyncExitStack() as opened:
+            if self.settings.listen:
+                host, _, port = self.settings.listen.rpartition(":")
+                door = serving(
+                    host.strip("[]"),
+                    int(port),
+                    alive=self.alive_checks,
+                    ready=self.ready_checks,
+                    metrics=self.metrics.families,
+                )
+                LOG.info("health and metrics at %s", await opened.enter_async_context(door))
+            client = await opened.enter_async_context(Client(self._cluster))
+            self.metrics.counters.append(client.counters)
             watching = Watching(client, self.mirror, self._kinds, self._wake)
-            try:
-                await watching.start()
-                await watch_queues(watching, self.mirror)
-                self.synced.set()
-                LOG.info("synced: %d nodes, %d pods", len(self.mirror.nodes), len(self.mirror.pods))
+            opened.push_async_callback(watching.close)
+            self.metrics.reflectors = watching.reflectors
+            await self._while(stop, self._sync(watching))
+            if not stop.is_set():
                 await self._stand(client, watching, stop)
-            finally:
-                await watching.close()
+
+    async def _sync(self, watching: Watching) -> None:
+        await watching.start()
+        self._set_up = await watch_queues(watching, self.mirror)
+        self.synced.set()
+        self.metrics.synced = True
+        self._alive()
+        LOG.info("synced: %d nodes, %d pods", len(self.mirror.nodes), len(self.mirror.pods))
+
+    # -- health -------------------------------------------------------------------------------------------------------
+
+    def alive_checks(self) -> Checks:
+        """The loop turns. Before the first sync it waits for the server, and a restart would not help."""
+        quiet_s = time.monotonic() - self._beat
+        hangs = self.synced.is_set() and quiet_s > HANGS_S
+        return [("loop", f"no turn for {quiet_s:.0f} s" if hangs else "")]
+
+    def ready_checks(self) -> Checks:
+        """Everything is known; it leads, or can stand for election."""
+        election = self.metrics.election
+        return [
+            ("sync", "" if self.synced.is_set() else "not everything has been read yet"),
+            ("lease", election.trouble if election is not None else ""),
+        ]
+
+    def _alive(self) -> None:
+        self._beat = time.monotonic()
+        if self.metrics.election is not None:
+            self.metrics.election.alive()
 
     def _wake(self) -> None:
         if self.leading is not None:
@@ -73,7 +123,7 @@ class Controller:
     async def _stand(self, client: Client, watching: Watching, stop: asyncio.Event) -> None:
         """For election, again and again, until it is told to stop."""
         if not self.settings.elect:
-            await self._while(stop, self._lead_on(client, watching, lambda: True, lambda: None))
+            await self._while(stop, self._lead_on(client, watching, lambda: True))
             return
         loop = asyncio.get_running_loop()
 
@@ -83,25 +133,22 @@ class Controller:
         election = Election(
             self._cluster, LEASE, namespace=self.settings.lease_namespace, times=self.settings.times, told=told
         )
-        election.start()
+        self.metrics.election = election.start()
+        self.metrics.counters.append(election.counters)
         try:
             while not stop.is_set():
-                election.alive()
+                self._alive()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._lead.wait(), 1.0)
                     LOG.info("leading, term %s", election.term)
-                    await self._while(stop, self._lead_on(client, watching, election.still_leader, election.alive))
+                    await self._while(stop, self._lead_on(client, watching, election.still_leader))
                     LOG.info("not leading any more")
         finally:
             await asyncio.to_thread(election.stop)
+            if election.trouble:
+                LOG.warning("the lease could not be given back, and runs out by itself: %s", election.trouble)
 
-    async def _lead_on(
-        self,
-        client: Client,
-        watching: Watching,
-        still_leader: Callable[[], bool],
-        alive: Callable[[], object],
-    ) -> None:
+    async def _lead_on(self, client: Client, watching: Watching, still_leader: Callable[[], bool]) -> None:
         async def fetch(pod: Pod) -> Pod | None:
             try:
                 return await client.get(PODS, pod.metadata.name, Pod, namespace=pod.metadata.namespace)
@@ -118,17 +165,25 @@ class Controller:
             self._wake,
             time.monotonic,
             respect_budgets=self.settings.respect_budgets,
+            notes=self.metrics,
         )
         reporting = Reporting(self.mirror, writer, recorder, time.monotonic)
-        self.leading = Leading(self.mirror, Engine(policy=self.settings.policy), acting, reporting)
-        beside = [asyncio.create_task(recorder.run()), asyncio.create_task(reporting.run())]
+        status = Status(self._set_up, writer, lambda: self.metrics.standing)
+        engine = Engine(policy=self.settings.policy)
+        self.leading = Leading(self.mirror, engine, acting, reporting, self.metrics.decided)
+        self.metrics.leads, self.metrics.recorder = still_leader, recorder
+        self.metrics.unsettled = lambda: acting.unsettled
+        beside = [asyncio.create_task(work) for work in (recorder.run(), reporting.run(), status.run())]
+        for task in beside:
+            task.add_done_callback(_told_if_failed)
         try:
-            await self.leading.run(still_leader, alive, watching.read_owners)
+            await self.leading.run(still_leader, self._alive, watching.read_owners)
         finally:
             self.leading = None
+            self.metrics.lead_over()
             for task in beside:
                 task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+            await asyncio.gather(acting.close(), *beside, return_exceptions=True)
 
     async def _while(self, stop: asyncio.Event, work: Awaitable[None]) -> None:
         """Until it is over, or told to stop."""
@@ -140,3 +195,8 @@ class Controller:
         for result in results:
             if isinstance(result, Exception):
                 raise result
+
+
+def _told_if_failed(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        LOG.error("events, conditions or status are not written any more", exc_info=error)

@@ -87,6 +87,8 @@ class Mirror:
         self.around = Around()
         self.workloads: dict[str, Workload] = {}
         """As the brain knows them."""
+        self.queues: dict[str, Queue] = {}
+        self.pools: dict[str, NodePool] = {}
         self._scheduler_name, self._gpu_names, self._default_queue = scheduler_name, gpu_names, default_queue
         self._counting = Counting()
         self._counted_version = 0
@@ -108,7 +110,7 @@ class Mirror:
         self._dirty_nodes: set[str] = set()
         self._dirty_pods: set[str] = set()
         self._facts: list[Observation] = []
-        """Of queues, pools and nodes that went: nothing to compare them with."""
+        """Of queues, pools and nodes that went: told once."""
 
     # -- what changes -------------------------------------------------------------------------------------------------
 
@@ -183,16 +185,22 @@ class Mirror:
                     self.look_again(gang)
 
     def queue(self, queue: Queue) -> None:
-        self._facts.append(QueueSeen(queue))
+        if self.queues.get(queue.name) != queue:  # its status changes more often than it does
+            self.queues[queue.name] = queue
+            self._facts.append(QueueSeen(queue))
 
     def queue_gone(self, name: str) -> None:
-        self._facts.append(QueueGone(name))
+        if self.queues.pop(name, None) is not None:
+            self._facts.append(QueueGone(name))
 
     def pool(self, pool: NodePool) -> None:
-        self._facts.append(PoolSeen(pool))
+        if self.pools.get(pool.name) != pool:
+            self.pools[pool.name] = pool
+            self._facts.append(PoolSeen(pool))
 
     def pool_gone(self, name: str) -> None:
-        self._facts.append(PoolGone(name))
+        if self.pools.pop(name, None) is not None:
+            self._facts.append(PoolGone(name))
 
     # -- what is new --------------------------------------------------------------------------------------------------
 
@@ -225,6 +233,7 @@ class Mirror:
         self.workloads.clear()
         self._dirty_nodes |= self.nodes.keys()
         self._dirty_pods |= self.pods.keys()
+        self._facts = [*map(PoolSeen, self.pools.values()), *map(QueueSeen, self.queues.values())]
         for gang in self.groups.ids():
             self.look_again(gang)
         return self.news()

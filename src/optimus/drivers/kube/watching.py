@@ -68,7 +68,12 @@ class Watching:
 
     def watch_more(self, name: str, resource: Resource, kind: type[T], tell: Callable[[Change[T]], object]) -> None:
         """Of others: queues, pools."""
-        self._watch(name, resource, kind, tell)
+
+        def heard(change: Change[T]) -> None:
+            tell(change)
+            self._wake()
+
+        self._watch(name, resource, kind, heard)
 
     async def close(self) -> None:
         for task in self._tasks:
