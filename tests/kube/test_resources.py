@@ -113,7 +113,8 @@ def test_good_ones_are_kept_as_written_and_read_as_meant(served: ControlPlane) -
 def test_people_see_them_by_short_names_and_columns(served: ControlPlane) -> None:
     _apply(served, _object("Queue", "seen", GOOD_QUEUE))
     told = subprocess.run(served.kubectl("get", "oq", "seen"), check=True, capture_output=True, text=True).stdout
-    assert told.split()[:7] == ["NAME", "PARENT", "STATE", "GPUS", "RUNNING", "WAITING", "AGE"]
+    shown = ["NAME", "PARENT", "STATE", "GPUS", "GUARANTEE", "BORROWED", "RUNNING", "WAITING", "READY", "AGE"]
+    assert told.split()[:10] == shown
 
 
 @pytest.mark.parametrize(("spec", "says"), WRONG_QUEUES, ids=lambda value: str(value)[:60])
