@@ -68,16 +68,17 @@ def controller(
         listen=listen,
     )
     try:
-        asyncio.run(_until_told(Controller(load(kubeconfig, context), settings)))
+        asyncio.run(_until_told(Controller(load(kubeconfig, context), settings), plain=log_format is LogFormat.PLAIN))
     except KubeError as error:
         refuse(str(error))
     except OSError as error:
         refuse(f"cannot listen at {listen}: {error.strerror or error}")
 
 
-async def _until_told(made: Controller) -> None:
+async def _until_told(made: Controller, *, plain: bool) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    say(f"scheduling pods that name {made.settings.scheduler_name}", "bold")
+    if plain:  # for people; whoever reads JSON reads nothing but JSON
+        say(f"scheduling pods that name {made.settings.scheduler_name}", "bold")
     await made.run(stop)

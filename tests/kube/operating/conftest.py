@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from hack.charting import HELM
 from hack.controlplane import ControlPlane
+from hack.controlplane.programs import missing_toolchain, program
 from tests.kube.operating.installed import Installed, install
 
 
@@ -21,3 +23,10 @@ def stand(installed: Installed, namespace_name: str) -> Iterator[Installed]:
     made = Installed(installed.plane, namespace_name[:40].strip("-"), installed.token)
     yield made
     made.stop()
+
+
+@pytest.fixture(scope="session")
+def helm() -> str:
+    if why := missing_toolchain(HELM):
+        pytest.skip(why)
+    return str(program("helm", HELM))
