@@ -15,7 +15,8 @@ from optimus.cli.target import refuse
 if TYPE_CHECKING:
     from optimus.drivers.kube.rights import Right
 
-Namespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Where the controller runs.")]
+# Not --namespace: OPTIMUS_NAMESPACE is where a user's jobs go.
+Into = Annotated[str, typer.Option("--into", metavar="NAMESPACE", help="Where the controller runs; made if needed.")]
 Image = Annotated[str, typer.Option("--image", metavar="IMAGE", help="Of the controller; else that of this version.")]
 Replicas = Annotated[int, typer.Option("--replicas", min=1, max=9, metavar="N", help="One of them leads.")]
 Budgets = Annotated[bool, typer.Option("--respect-budgets", help="As of `optimus controller`.")]
@@ -34,7 +35,7 @@ class Listing(StrEnum):
 
 
 def install(
-    namespace: Namespace = "optimus-system",
+    into: Into = "optimus-system",
     image: Image = "",
     replicas: Replicas = 2,
     scheduler_name: Name = "optimus",
@@ -57,7 +58,7 @@ def install(
     if dry_run and not apply:
         refuse("--dry-run asks the server: write it with --apply")
     asked = Installation(
-        namespace=namespace,
+        namespace=into,
         image=image or Installation().image,
         replicas=replicas,
         scheduler_name=scheduler_name,

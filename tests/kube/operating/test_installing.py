@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
+from click.testing import Result
+from typer.testing import CliRunner
 
 from hack.charting.chart import CHART
 from hack.controlplane import ControlPlane, missing_toolchain
 from optimus.api.crds import VERSION, definitions
+from optimus.cli.main import app
 from optimus.drivers.kube.installing import NAMESPACE, Installation, objects
 from tests.kube.body.clusters import until
 
@@ -37,9 +39,8 @@ class Server:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def optimus(self, *words: str, user: str = "admin") -> subprocess.CompletedProcess[str]:
-        called = [sys.executable, "-m", "optimus", "install", *words, f"--kubeconfig={self.plane.kubeconfig(user)}"]
-        return subprocess.run(called, capture_output=True, text=True, check=False)
+    def optimus(self, *words: str, user: str = "admin") -> Result:
+        return CliRunner().invoke(app, ["install", *words, f"--kubeconfig={self.plane.kubeconfig(user)}"])
 
     def images(self, namespace: str) -> list[str]:
         at = "jsonpath={.items[*].spec.containers[0].image}"
@@ -80,25 +81,25 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def test_applied_upgraded_and_removed(server: Server) -> None:
     refused = server.optimus("--apply", "--image=optimus:v1", user="alice")
-    assert refused.returncode == 1 and "namespace/optimus-system" in refused.stderr, "as whoever asks, not as somebody"
+    assert refused.exit_code == 1 and "namespace/optimus-system" in refused.stderr, "as whoever asks, not as somebody"
     assert "forbidden" in refused.stderr and "Traceback" not in refused.stderr
 
     _before_there_were_priorities(server)
     server.keep_a_queue()
     tried = server.optimus("--apply", "--dry-run", "--image=optimus:v1")
-    assert tried.returncode == 0, tried.stderr
+    assert tried.exit_code == 0, tried.stderr
     assert server.kubectl("get", "namespace", NAMESPACE, "--ignore-not-found") == "", "trying changes nothing"
 
     done = server.optimus("--apply", "--image=optimus:v1")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     until(lambda: server.images(NAMESPACE) == ["optimus:v1"] * 2, "both pods are made: nothing forbids them")
     assert server.has_the_queue(), "what was written under the old definition is there under the new one"
     assert "maxPriority" in server.kubectl("get", "crd", "queues.optimus.dev", "-o", "yaml")
 
     before = server.versions()
-    assert server.optimus("--apply", "--image=optimus:v1").returncode == 0
+    assert server.optimus("--apply", "--image=optimus:v1").exit_code == 0
     assert server.versions() == before, "the second time changes nothing"
-    assert server.optimus("--apply", "--image=optimus:v2").returncode == 0
+    assert server.optimus("--apply", "--image=optimus:v2").exit_code == 0
     until(lambda: "optimus:v2" in server.images(NAMESPACE), "another image makes other pods")
     assert server.has_the_queue()
 

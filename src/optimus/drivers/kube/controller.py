@@ -24,6 +24,7 @@ from optimus.drivers.kube.mirror import SCHEDULER_NAME, Mirror
 from optimus.drivers.kube.objects import Pod
 from optimus.drivers.kube.queues import SetUp, watch_queues
 from optimus.drivers.kube.reporting import Reporting
+from optimus.drivers.kube.rights import LEASE
 from optimus.drivers.kube.status import Status
 from optimus.drivers.kube.watching import Watching
 from optimus.engine.engine import Engine
@@ -35,7 +36,6 @@ from optimus.telemetry.serving import Checks, serving
 
 LOG = logging.getLogger(__name__)
 CONTROLLER = "optimus.dev/scheduler"
-LEASE = "optimus-scheduler"
 HANGS_S = 120.0
 """A loop that has not turned for so long does not turn any more. The longest decisions take seconds."""
 

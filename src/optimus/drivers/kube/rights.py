@@ -16,10 +16,11 @@ from typing import Any
 from msgspec import Struct
 
 from optimus.api.crds import GROUP
-from optimus.drivers.kube.controller import LEASE
 from optimus.drivers.kube.grouping import Kinds, shipped_kinds
 from optimus.drivers.kube.grouping.podgroups import APIS
 
+LEASE = "optimus-scheduler"
+"""Whoever holds it leads."""
 WATCHED = ("list", "watch")
 ALL = ("get", "list", "watch", "create", "update", "patch", "delete")
 SEEN = ("get", "list", "watch")
