@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from optimus.cli.controller import Context, Kubeconfig, LeaseSeconds, Name, Under
-from optimus.cli.showing import say
+from optimus.cli.showing import Format, FormatOption, dump, say
 from optimus.cli.target import refuse
-
-if TYPE_CHECKING:
-    from optimus.drivers.kube.rights import Right
 
 # Not --namespace: OPTIMUS_NAMESPACE is where a user's jobs go.
 Into = Annotated[str, typer.Option("--into", metavar="NAMESPACE", help="Where the controller runs; made if needed.")]
@@ -27,11 +23,6 @@ OptingIn = Annotated[
 ]
 Apply = Annotated[bool, typer.Option("--apply", help="Apply to the cluster, with your rights, instead of printing.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="With --apply: the server judges, and keeps nothing.")]
-
-
-class Listing(StrEnum):
-    MARKDOWN = "markdown"
-    YAML = "yaml"
 
 
 def install(
@@ -92,16 +83,12 @@ def _apply(objects: list[dict[str, Any]], kubeconfig: str, context: str, *, dry_
         refuse(str(error))
 
 
-def rights(
-    output: Annotated[Listing, typer.Option("-o", "--output", help="As a table, or as rules.")] = Listing.MARKDOWN,
-) -> None:
+def rights(output: FormatOption = Format.TABLE) -> None:
     """List what the controller may do in a cluster, and why."""
-    import yaml
+    from optimus.drivers.kube.rights import as_markdown, controller_rights
 
-    from optimus.drivers.kube.rights import as_markdown, controller_rights, rules_of
-
-    listed: list[Right] = controller_rights()
-    if output is Listing.YAML:
-        typer.echo(yaml.safe_dump(rules_of(listed), sort_keys=False, width=120), nl=False)
+    listed = controller_rights()
+    if output in (Format.JSON, Format.YAML):
+        dump(listed, output)
     else:
         typer.echo(as_markdown(listed), nl=False)

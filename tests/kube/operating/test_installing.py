@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from hack.charting.chart import CHART
 from hack.controlplane import ControlPlane, missing_toolchain

@@ -111,7 +111,7 @@ POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image":
 ROLE = {"metadata": {"name": "r"}, "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}
 META = {"metadata": {"name": "x"}}
 APPLIED = "application/merge-patch+json"
-FORBIDDEN = (
+FORBIDDEN: tuple[tuple[Any, ...], ...] = (
     ("GET", "/api/v1/secrets"),
     ("GET", f"/api/v1/namespaces/{NAMESPACE}/secrets"),
     ("GET", "/api/v1/namespaces/kube-system/secrets/x"),

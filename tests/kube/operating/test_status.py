@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+from typing import Any
 
 from optimus.drivers.kube.objects import Anything, Meta
 from optimus.drivers.kube.queues import SetUp
@@ -106,5 +107,5 @@ def test_people_see_it(stand: Installed) -> None:
     assert "Traceback" not in stand.log()
 
 
-def _status(stand: Installed, path: str) -> dict[str, object]:
+def _status(stand: Installed, path: str) -> dict[str, Any]:
     return dict(stand.thing(path).get("status", {}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -50,12 +51,12 @@ class Team:
 
 
 @pytest.fixture
-def teams(stand: Installed) -> tuple[Team, Team]:
+def teams(stand: Installed) -> Iterator[tuple[Team, Team]]:
     vision, speech = Team(stand, "alice", "vision"), Team(stand, "bob", "speech")
     probe = work("probe", speech.queue, stand.scheduler)
     # a policy takes a moment until the server keeps it
     until(lambda: vision.ask("POST", f"{vision.jobs()}?dryRun=All", probe)[0] == 403, "the policy holds")
-    yield vision, speech  # type: ignore[misc]
+    yield vision, speech
     for team in (vision, speech):
         words = stand.plane.kubectl("delete", "namespace", team.namespace, "--wait=false")
         subprocess.run(words, check=False, capture_output=True)
