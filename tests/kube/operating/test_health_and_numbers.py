@@ -7,10 +7,16 @@ import re
 from pathlib import Path
 
 from hack.controlplane import ControlPlane
+from optimus.drivers.kube.controller import Controller, Settings
 from optimus.drivers.kube.grouping import shipped_kinds
 from optimus.drivers.kube.installing import NAMESPACE
 from optimus.drivers.kube.metrics import METRICS, Metrics
 from optimus.drivers.kube.mirror import Mirror
+from optimus.kube import Cluster
+from optimus.kube.credentials import TokenFile
+from optimus.model.observations import PoolSeen, QueueGone, QueueSeen
+from optimus.model.pools import NodePool
+from optimus.model.queues import Queue
 from optimus.telemetry.exposition import Kind
 from tests.kube.body.clusters import until
 from tests.kube.operating.installed import Installed
@@ -48,6 +54,31 @@ def test_names_follow_the_conventions() -> None:
         assert one.name.endswith("_total") == (one.kind is Kind.COUNTER), one.name
         if one.kind in (Kind.HISTOGRAM, Kind.SUMMARY):
             assert one.name.endswith("_seconds"), one.name
+
+
+def test_a_loop_that_does_not_turn_any_more_is_told(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("t")
+    made = Controller(Cluster(server="https://nowhere", credentials=TokenFile(tmp_path / "token")), Settings())
+    made._beat -= 1_000
+    assert made.alive_checks() == [("loop", "")], "it has not begun: a restart would not help"
+    made.synced.set()
+    ((_, trouble),) = made.alive_checks()
+    assert trouble.startswith("no turn for 1000 s")
+    made._alive()
+    assert made.alive_checks() == [("loop", "")]
+
+
+def test_every_lead_is_told_queues_and_pools() -> None:
+    mirror = Mirror(shipped_kinds())
+    mirror.queue(Queue(name="vision"))
+    mirror.pool(NodePool(name="a100"))
+    first = mirror.everything()
+    assert [type(fact) for fact in first] == [PoolSeen, QueueSeen]
+    mirror.queue(Queue(name="vision"))
+    assert mirror.news() == [], "its status has changed, and it has not"
+    assert mirror.everything() == first, "another brain, which knows nothing"
+    mirror.queue_gone("vision")
+    assert mirror.news() == [QueueGone("vision")]
 
 
 def test_a_day_of_a_controller(stand: Installed) -> None:
@@ -100,6 +131,8 @@ def test_a_day_of_a_controller(stand: Installed) -> None:
     assert second.wait(20) == 0
     assert holder(stand.plane) == "", "whoever goes gives the lease back"
     assert "Traceback" not in stand.log()
+    said = [json.loads(line)["message"] for line in stand.log().splitlines()]  # nothing but JSON
+    assert sum("QueueInvalid: parent nobody does not exist" in one for one in said) == 2, "each leader says it once"
 
 
 def holder(plane: ControlPlane) -> str:

@@ -229,7 +229,7 @@ def _standing_families(standing: Standing) -> list[Family]:
         return Family(metric, {labels: amount / WHOLE_DEVICE_MILLI for labels, amount in found if amount is not None})
 
     troubles = {one for queue in standing.queues for one in queue.conditions}
-    troubles |= {one for pool in standing.pools for one in pool.conditions}
+    troubles |= {one for pool in standing.pools for one in pool.conditions} | set(standing.policies)
     nodes: dict[tuple[str, ...], Sample] = {(pool.name, "usable"): pool.usable for pool in standing.pools}
     nodes |= {(pool.name, "unusable"): pool.nodes - pool.usable for pool in standing.pools}
     return [

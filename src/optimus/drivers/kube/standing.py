@@ -72,6 +72,8 @@ class PoolStanding(Struct, frozen=True, kw_only=True):
 class Standing(Struct, frozen=True):
     queues: tuple[QueueStanding, ...]
     pools: tuple[PoolStanding, ...]
+    policies: tuple[Condition, ...] = ()
+    """What is wrong with policies: they fall back to the default."""
 
 
 def look(engine: Engine, plan: Plan, workloads: Mapping[str, Workload]) -> Standing:
@@ -83,6 +85,7 @@ def look(engine: Engine, plan: Plan, workloads: Mapping[str, Workload]) -> Stand
     return Standing(
         _queues(state, plan, workloads, told),
         tuple(_pool(state, view, tuple(told.get(f"pool {view.pool.name}", ()))) for view in state.pool_views),
+        tuple(one for one in plan.conditions if one.subject.startswith("policy ")),
     )
 
 
