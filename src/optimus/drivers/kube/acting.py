@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -45,15 +45,6 @@ class Asked(Struct, frozen=True):
     slot: Slot
     node: str
     since: float
-    begun: float
-    """`since`, but never put off: what the histogram is told."""
-
-
-class Notes(Protocol):
-    """Whoever counts."""
-
-    def bound(self, workload: str, pod: Pod, seconds: float) -> None: ...
-    def bind_failed(self) -> None: ...
 
 
 class Acting:
@@ -67,7 +58,6 @@ class Acting:
         clock: Callable[[], float],
         *,
         respect_budgets: bool = False,
-        notes: Notes | None = None,
     ) -> None:
         """`fetch`: the pod as the server has it now, None if it is gone. `resource_of`: kind and version -> where its
         objects live. `respect_budgets`: a disruption budget may keep our own pods where they are."""
@@ -76,7 +66,7 @@ class Acting:
         self.evictions = 0
         self._mirror, self._writer = mirror, writer
         self._fetch, self._resource_of, self._wake, self._clock = fetch, resource_of, wake, clock
-        self._respect_budgets, self._notes = respect_budgets, notes
+        self._respect_budgets = respect_budgets
         self._asked: dict[str, Asked] = {}
         self._places: dict[tuple[str, Slot], str] = {}
         """Places that wait for a pod, with their node."""
@@ -118,10 +108,8 @@ class Acting:
             elif pod.spec.node_name:
                 del self._asked[uid]
                 self._failures.pop(asked.workload, None)
-                if self._notes is not None:
-                    self._notes.bound(asked.workload, pod, now - asked.begun)
             elif now - asked.since > CONFIRM_S:
-                self._asked[uid] = Asked(asked.workload, asked.slot, asked.node, now, asked.begun)
+                self._asked[uid] = Asked(asked.workload, asked.slot, asked.node, now)
                 self._go(self._look(uid, pod))
         for uid, (since, grace_s) in list(self._leaving.items()):
             pod = self._mirror.pods.get(uid)
@@ -174,8 +162,7 @@ class Acting:
             uid = pod.metadata.uid
             if pod.spec.node_name or uid in self._asked:
                 continue
-            now = self._clock()
-            self._asked[uid] = Asked(workload, slot, node, now, now)
+            self._asked[uid] = Asked(workload, slot, node, self._clock())
             if why := self._mirror.outgrown(workload, slot, pod):
                 self._failed(uid, why, self._pause_s(workload))
                 continue
@@ -228,8 +215,6 @@ class Acting:
         if asked is None:
             return
         self.failed_binds += 1
-        if self._notes is not None:
-            self._notes.bind_failed()
         self._failures[asked.workload] = self._failures.get(asked.workload, 0) + 1
         self._mirror.unseat(asked.workload, asked.slot)
         where = (asked.workload, asked.slot.role, asked.slot.ordinal)

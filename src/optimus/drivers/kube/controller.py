@@ -19,7 +19,7 @@ from msgspec import Struct
 from optimus.drivers.kube.acting import Acting
 from optimus.drivers.kube.grouping import Kinds, shipped_kinds
 from optimus.drivers.kube.leading import Leading
-from optimus.drivers.kube.metrics import Metrics
+from optimus.drivers.kube.metrics import Metrics, TimedEngine
 from optimus.drivers.kube.mirror import SCHEDULER_NAME, Mirror
 from optimus.drivers.kube.objects import Pod
 from optimus.drivers.kube.queues import SetUp, watch_queues
@@ -27,7 +27,6 @@ from optimus.drivers.kube.reporting import Reporting
 from optimus.drivers.kube.rights import LEASE
 from optimus.drivers.kube.status import Status
 from optimus.drivers.kube.watching import Watching
-from optimus.engine.engine import Engine
 from optimus.kube import Client, Cluster, Election, Times, Writer
 from optimus.kube.errors import NotFound
 from optimus.kube.events import Recorder
@@ -82,7 +81,7 @@ class Controller:
             self.metrics.counters.append(client.counters)
             watching = Watching(client, self.mirror, self._kinds, self._wake)
             opened.push_async_callback(watching.close)
-            self.metrics.reflectors = watching.reflectors
+            self.metrics.reflectors, watching.heard = watching.reflectors, self.metrics.heard
             await self._while(stop, self._sync(watching))
             if not stop.is_set():
                 await self._stand(client, watching, stop)
@@ -123,7 +122,7 @@ class Controller:
     async def _stand(self, client: Client, watching: Watching, stop: asyncio.Event) -> None:
         """For election, again and again, until it is told to stop."""
         if not self.settings.elect:
-            await self._while(stop, self._lead_on(client, watching, lambda: True))
+            await self._while(stop, self._lead_on(client, watching, lambda: True, self._alive))
             return
         loop = asyncio.get_running_loop()
 
@@ -141,14 +140,20 @@ class Controller:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._lead.wait(), 1.0)
                     LOG.info("leading, term %s", election.term)
-                    await self._while(stop, self._lead_on(client, watching, election.still_leader))
+                    await self._while(stop, self._lead_on(client, watching, election.still_leader, self._alive))
                     LOG.info("not leading any more")
         finally:
             await asyncio.to_thread(election.stop)
             if election.trouble:
                 LOG.warning("the lease could not be given back, and runs out by itself: %s", election.trouble)
 
-    async def _lead_on(self, client: Client, watching: Watching, still_leader: Callable[[], bool]) -> None:
+    async def _lead_on(
+        self,
+        client: Client,
+        watching: Watching,
+        still_leader: Callable[[], bool],
+        alive: Callable[[], object],
+    ) -> None:
         async def fetch(pod: Pod) -> Pod | None:
             try:
                 return await client.get(PODS, pod.metadata.name, Pod, namespace=pod.metadata.namespace)
@@ -165,19 +170,17 @@ class Controller:
             self._wake,
             time.monotonic,
             respect_budgets=self.settings.respect_budgets,
-            notes=self.metrics,
         )
-        reporting = Reporting(self.mirror, writer, recorder, time.monotonic)
+        reporting = Reporting(self.mirror, writer, recorder, time.monotonic, self.metrics.decided)
         status = Status(self._set_up, writer, lambda: self.metrics.standing)
-        engine = Engine(policy=self.settings.policy)
-        self.leading = Leading(self.mirror, engine, acting, reporting, self.metrics.decided)
-        self.metrics.leads, self.metrics.recorder = still_leader, recorder
-        self.metrics.unsettled = lambda: acting.unsettled
+        engine = TimedEngine(policy=self.settings.policy)
+        self.leading = Leading(self.mirror, engine, acting, reporting)
+        self.metrics.lead(engine, acting, recorder, still_leader)
         beside = [asyncio.create_task(work) for work in (recorder.run(), reporting.run(), status.run())]
         for task in beside:
             task.add_done_callback(_told_if_failed)
         try:
-            await self.leading.run(still_leader, self._alive, watching.read_owners)
+            await self.leading.run(still_leader, alive, watching.read_owners)
         finally:
             self.leading = None
             self.metrics.lead_over()

@@ -33,24 +33,13 @@ UNSETTLED_S = 1.0
 TARGET_STEP_MS = 1_000
 
 
-Told = Callable[[Engine, Plan, float], None]
-
-
 class Leading:
-    def __init__(
-        self,
-        mirror: Mirror,
-        engine: Engine,
-        acting: Acting,
-        reporting: Reporting,
-        decided: Told = lambda _engine, _plan, _seconds: None,
-    ) -> None:
-        """`decided`: told after each turn, with how long the decision took."""
+    def __init__(self, mirror: Mirror, engine: Engine, acting: Acting, reporting: Reporting) -> None:
         self.engine = engine
         self.turns = 0
         self.plan: Plan | None = None
         self.step_ms = 0
-        self._mirror, self._acting, self._reporting, self._decided = mirror, acting, reporting, decided
+        self._mirror, self._acting, self._reporting = mirror, acting, reporting
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
@@ -71,14 +60,12 @@ class Leading:
     async def _turn(self, facts: list[Observation]) -> None:
         begun = time.monotonic()
         plan = await asyncio.to_thread(self.engine.step, facts, time.time_ns() // 1_000_000)
-        seconds = time.monotonic() - begun
-        self.step_ms = int(seconds * 1000)
+        self.step_ms = int((time.monotonic() - begun) * 1000)
         self.engine.budget = next_budget(self.engine.budget, plan, self.step_ms, TARGET_STEP_MS)
         for problem in self.engine.problems:
             LOG.warning("%s", problem)
         self.plan = plan
         self.turns += 1
-        self._decided(self.engine, plan, seconds)
         self._acting.act(plan)
         self._reporting.tell(plan)
 

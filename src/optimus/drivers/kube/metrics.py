@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from optimus import __version__
+from optimus.drivers.kube.acting import Acting
 from optimus.drivers.kube.describing import read_time
 from optimus.drivers.kube.mirror import Mirror
 from optimus.drivers.kube.objects import Pod
@@ -25,7 +26,8 @@ from optimus.kube import Election, Reflector
 from optimus.kube.counting import Counters
 from optimus.kube.events import Recorder
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
-from optimus.model.plans import Evict, Plan, Shrink
+from optimus.model.observations import Observation
+from optimus.model.plans import Evict, Grow, Plan, Shrink, Start
 from optimus.telemetry import Family, Histogram, Kind, Metric, process
 from optimus.telemetry.exposition import LONG_SECONDS, Sample, Summed
 
@@ -56,7 +58,7 @@ CUT_PLANS = _counter("incomplete_plans", "Plans that the work budget cut short."
 PROBLEMS = _counter("unusable_facts", "Facts the brain could not use; the log says which.")
 PREEMPTIONS = _counter("preemptions", "Workloads stopped or made smaller, by the queue they are of.", "queue", "reason")
 
-BIND = _histogram("bind", "From the decision to bind a pod until the watch shows it bound.")
+BIND = _histogram("bind", "From the decision that places a pod until the watch shows it bound.")
 WAITED = _histogram("pod_scheduling", "From the creation of a pod until it is bound.", "queue")
 FAILED_BINDS = _counter("bind_failures", "Binds that did not come about; their places were given back.")
 UNSETTLED = _gauge("unsettled_writes", "Binds and departures of which the end is not known yet.")
@@ -112,6 +114,18 @@ METRICS = (
 )
 
 
+class TimedEngine(Engine):
+    """One that knows how long its last step took."""
+
+    took_s = 0.0
+
+    def step(self, observations: Sequence[Observation], now_ms: int) -> Plan:
+        begun = time.monotonic()
+        plan = super().step(observations, now_ms)
+        self.took_s = time.monotonic() - begun
+        return plan
+
+
 class Metrics:
     """What it is given to look at may be missing: a controller begins with nothing and leads only at times."""
 
@@ -121,12 +135,15 @@ class Metrics:
         self.synced = False
         self.election: Election | None = None
         self.leads: Callable[[], bool] = lambda: False
-        self.unsettled: Callable[[], int] = lambda: 0
-        self.recorder: Recorder | None = None
         self.standing: Standing | None = None
         """As it was after the last turn; None while another one leads."""
         self._mirror, self._clock = mirror, clock
+        self._engine: TimedEngine | None = None
+        self._acting: Acting | None = None
+        self._recorder: Recorder | None = None
         self._look_after = 0.0
+        self._decided_at: dict[str, float] = {}
+        """By workload: when it was last given places."""
         self._decision, self._bind = Histogram(), Histogram()
         self._waited: dict[tuple[str, ...], Histogram] = {}
         self._actions: Counter[tuple[str, ...]] = Counter()
@@ -135,35 +152,52 @@ class Metrics:
 
     # -- what happens -------------------------------------------------------------------------------------------------
 
-    def decided(self, engine: Engine, plan: Plan, seconds: float) -> None:
+    def lead(self, engine: TimedEngine, acting: Acting, recorder: Recorder, leads: Callable[[], bool]) -> None:
+        """From now on, until `lead_over`."""
+        self.leads, self._engine, self._acting, self._recorder = leads, engine, acting, recorder
+
+    def decided(self, plan: Plan) -> None:
         """A turn is over, and the next one has not begun."""
-        self._decision.observe(seconds)
+        assert self._engine is not None
+        now = self._clock()
+        self._decision.observe(self._engine.took_s)
         self._cut += not plan.complete
-        self._problems += len(engine.problems)
+        self._problems += len(self._engine.problems)
         for action in plan.actions:
             self._actions[(type(action).__name__,)] += 1
-            if isinstance(action, Evict | Shrink):
+            if isinstance(action, Start | Grow):
+                self._decided_at[action.workload] = now
+            elif isinstance(action, Evict | Shrink):
                 self._preemptions[self._queue_of(action.workload), str(action.cause.code)] += 1
-        begun = self._clock()
-        if begun >= self._look_after:
-            self.standing = look(engine, plan, self._mirror.workloads)
+        if now >= self._look_after:
+            self.standing = look(self._engine, plan, self._mirror.workloads)
             ended = self._clock()
-            self._look_after = ended + (ended - begun) * LOOK_SHARE
+            self._look_after = ended + (ended - now) * LOOK_SHARE
+            self._decided_at = {w: at for w, at in self._decided_at.items() if w in self._mirror.workloads}
 
-    def bound(self, workload: str, pod: Pod, seconds: float) -> None:
-        self._bind.observe(seconds)
-        queue = (self._queue_of(workload),)
+    def heard(self, before: Pod | None, pod: Pod) -> None:
+        """Of a pod, as it was and as it is: one that we have placed is bound now."""
+        if before is None or before.spec.node_name or not pod.spec.node_name or not self._mirror.is_ours(pod):
+            return
+        workload = self._mirror.groups.group_of(pod.metadata.uid) or ""
+        if (since := self._decided_at.get(workload)) is None:
+            return  # another one leads, and decided it
+        self._bind.observe(self._clock() - since)
         waited_ms = time.time() * 1000 - read_time(pod.metadata.creation_timestamp)
+        queue = (self._queue_of(workload),)
         self._waited.setdefault(queue, Histogram(LONG_SECONDS)).observe(max(waited_ms / 1000, 0.0))
 
-    def bind_failed(self) -> None:
-        self._failed += 1
-
     def lead_over(self) -> None:
-        self._dropped += self.recorder.dropped if self.recorder is not None else 0
-        self.recorder, self.standing = None, None
-        self._look_after = 0.0
-        self.unsettled = lambda: 0
+        self._failed, self._dropped = self._failed_binds(), self._dropped_events()
+        self._engine, self._acting, self._recorder, self.standing = None, None, None, None
+        self.leads, self._look_after = lambda: False, 0.0
+        self._decided_at.clear()
+
+    def _failed_binds(self) -> int:
+        return self._failed + (self._acting.failed_binds if self._acting is not None else 0)
+
+    def _dropped_events(self) -> int:
+        return self._dropped + (self._recorder.dropped if self._recorder is not None else 0)
 
     def _queue_of(self, workload: str) -> str:
         known = self._mirror.workloads.get(workload)
@@ -172,7 +206,6 @@ class Metrics:
     # -- what is told -------------------------------------------------------------------------------------------------
 
     def families(self) -> list[Family]:
-        dropped = self._dropped + (self.recorder.dropped if self.recorder is not None else 0)
         return [
             Family(BUILD, {(__version__,): 1}),
             Family(LEADER, {(): int(self.leads())}),
@@ -184,9 +217,9 @@ class Metrics:
             Family(PREEMPTIONS, dict(self._preemptions)),
             Family(BIND, {(): self._bind}),
             Family(WAITED, dict(self._waited)),
-            Family(FAILED_BINDS, {(): self._failed}),
-            Family(UNSETTLED, {(): self.unsettled()}),
-            Family(DROPPED_EVENTS, {(): dropped}),
+            Family(FAILED_BINDS, {(): self._failed_binds()}),
+            Family(UNSETTLED, {(): self._acting.unsettled if self._acting is not None else 0}),
+            Family(DROPPED_EVENTS, {(): self._dropped_events()}),
             *_standing_families(self.standing or Standing((), ())),
             *self._watch_families(),
             *self._request_families(),

@@ -84,11 +84,11 @@ class Mirror:
         self.pods: dict[str, Pod] = {}
         """By uid: ours, and others that take room."""
         self.nodes: dict[str, KubeNode] = {}
+        self.queues: dict[str, Queue] = {}
+        self.pools: dict[str, NodePool] = {}
         self.around = Around()
         self.workloads: dict[str, Workload] = {}
         """As the brain knows them."""
-        self.queues: dict[str, Queue] = {}
-        self.pools: dict[str, NodePool] = {}
         self._scheduler_name, self._gpu_names, self._default_queue = scheduler_name, gpu_names, default_queue
         self._counting = Counting()
         self._counted_version = 0
@@ -110,7 +110,7 @@ class Mirror:
         self._dirty_nodes: set[str] = set()
         self._dirty_pods: set[str] = set()
         self._facts: list[Observation] = []
-        """Of queues, pools and nodes that went: told once."""
+        """Of queues, pools and nodes that went: nothing to compare them with."""
 
     # -- what changes -------------------------------------------------------------------------------------------------
 
@@ -185,22 +185,20 @@ class Mirror:
                     self.look_again(gang)
 
     def queue(self, queue: Queue) -> None:
-        if self.queues.get(queue.name) != queue:  # its status changes more often than it does
-            self.queues[queue.name] = queue
-            self._facts.append(QueueSeen(queue))
+        self.queues[queue.name] = queue
+        self._facts.append(QueueSeen(queue))
 
     def queue_gone(self, name: str) -> None:
-        if self.queues.pop(name, None) is not None:
-            self._facts.append(QueueGone(name))
+        self.queues.pop(name, None)
+        self._facts.append(QueueGone(name))
 
     def pool(self, pool: NodePool) -> None:
-        if self.pools.get(pool.name) != pool:
-            self.pools[pool.name] = pool
-            self._facts.append(PoolSeen(pool))
+        self.pools[pool.name] = pool
+        self._facts.append(PoolSeen(pool))
 
     def pool_gone(self, name: str) -> None:
-        if self.pools.pop(name, None) is not None:
-            self._facts.append(PoolGone(name))
+        self.pools.pop(name, None)
+        self._facts.append(PoolGone(name))
 
     # -- what is new --------------------------------------------------------------------------------------------------
 
@@ -231,9 +229,9 @@ class Mirror:
         self._planned.clear()
         self._holders.clear()
         self.workloads.clear()
+        self._facts = [*map(PoolSeen, self.pools.values()), *map(QueueSeen, self.queues.values())]
         self._dirty_nodes |= self.nodes.keys()
         self._dirty_pods |= self.pods.keys()
-        self._facts = [*map(PoolSeen, self.pools.values()), *map(QueueSeen, self.queues.values())]
         for gang in self.groups.ids():
             self.look_again(gang)
         return self.news()

@@ -50,7 +50,8 @@ async def watch_queues(watching: Watching, mirror: Mirror) -> SetUp:
             set_up.queues.pop(change.key, None)
         elif change.object is not None:
             set_up.queues[change.key] = change.object
-            if (found := _read(set_up, "Queue", change.object, read_queue)) is not None:
+            found = _read(set_up, "Queue", change.object, read_queue)
+            if found is not None and mirror.queues.get(found.name) != found:  # most changes are of its status
                 mirror.queue(found)
 
     def pool(change: Change[Anything]) -> None:
@@ -59,7 +60,8 @@ async def watch_queues(watching: Watching, mirror: Mirror) -> SetUp:
             set_up.pools.pop(change.key, None)
         elif change.object is not None:
             set_up.pools[change.key] = change.object
-            if (found := _read(set_up, "NodePool", change.object, read_pool)) is not None:
+            found = _read(set_up, "NodePool", change.object, read_pool)
+            if found is not None and mirror.pools.get(found.name) != found:
                 mirror.pool(found)
 
     if await watching.discovery.resource("optimus.dev/Queue", QUEUES.api_version) is None:

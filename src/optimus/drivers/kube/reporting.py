@@ -31,7 +31,16 @@ AT_ONCE = 4
 
 
 class Reporting:
-    def __init__(self, mirror: Mirror, writer: Writer, recorder: Recorder, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        mirror: Mirror,
+        writer: Writer,
+        recorder: Recorder,
+        clock: Callable[[], float],
+        decided: Callable[[Plan], object] = lambda _plan: None,
+    ) -> None:
+        """`decided`: whoever counts is told each plan, too, between two turns."""
+        self._decided = decided
         self._mirror, self._writer, self._recorder, self._clock = mirror, writer, recorder, clock
         self.waiting: dict[str, Reason] = {}
         self._since: dict[str, float] = {}
@@ -66,6 +75,7 @@ class Reporting:
             self._since.pop(workload, None)
             self._told.pop(workload, None)
         self.waiting = waiting
+        self._decided(plan)
 
     async def run(self) -> None:
         """Until it is cancelled."""
