@@ -13,7 +13,7 @@ CODE    = $(wildcard src tests benchmarks examples hack)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run story test check format bench bench-kube first-job soak kube-build kube-up kube-down lock setup clean
+.PHONY: help run story test check format bench bench-kube first-job soak chart kube-build kube-up kube-down lock setup clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,9 +54,13 @@ soak: $(READY)  ## random worlds against the invariants (MINUTES=10), every deli
 	@$(BIN)/python -m tests.kube.differential --worlds 2000
 	@$(BIN)/python -m tests.kube.faults --kills 200
 
-kube-build: $(READY)  ## build etcd, Kubernetes, KWOK and operators from their Go modules into a cache (once, some twenty minutes)
+chart: $(READY)  ## write the parts of the Helm chart that follow from the code
+	@$(BIN)/python -m hack.charting.chart
+
+kube-build: $(READY)  ## build etcd, Kubernetes, KWOK, operators, helm and promtool from their Go modules into a cache (once, some half an hour)
 	@$(BIN)/python -m hack.controlplane build
 	@$(BIN)/python -m hack.operators
+	@$(BIN)/python -m hack.charting
 
 kube-up: $(READY)  ## a real Kubernetes control plane on this machine, with nodes that only seem to be there (ARGS=--no-kwok)
 	@$(BIN)/python -m hack.controlplane up $(ARGS)

@@ -12,6 +12,15 @@ import pytest
 
 from hack.controlplane import ControlPlane, missing_toolchain
 
+# What service accounts were answered: for stories about rights.
+AUDIT = """
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - {level: Metadata, userGroups: ["system:serviceaccounts"]}
+  - {level: None}
+"""
 USERS = {"alice": "team-vision", "bob": "team-speech", "nobody": "guests"}
 
 
@@ -36,7 +45,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     if why := missing_toolchain():
         pytest.skip(why)
-    with ControlPlane(tmp_path_factory.mktemp("plane"), controllers=True, kwok=True, users=USERS) as started:
+    folder = tmp_path_factory.mktemp("plane")
+    policy = folder / "audit.yaml"
+    policy.write_text(AUDIT)
+    flags = (f"--audit-policy-file={policy}", f"--audit-log-path={folder / 'audit.log'}")
+    with ControlPlane(folder, controllers=True, kwok=True, users=USERS, api_server_flags=flags) as started:
         yield started
 
 

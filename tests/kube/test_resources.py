@@ -103,17 +103,18 @@ def test_good_ones_are_kept_as_written_and_read_as_meant(served: ControlPlane) -
     queue = json.loads(served.get("/apis/optimus.dev/v1alpha1/queues/good"))
     assert queue["spec"] == GOOD_QUEUE
     read = read_queue(Anything(metadata=Meta(name="good"), spec=queue["spec"]))
-    assert read is not None and {quota.pool for quota in read.quotas} == {"a100", "default"}
+    assert {quota.pool for quota in read.quotas} == {"a100", "default"}
     assert read.policy.max_wait_ms == 6 * 3_600_000
     pool = json.loads(served.get("/apis/optimus.dev/v1alpha1/nodepools/good"))
     made = read_pool(Anything(metadata=Meta(name="good"), spec=pool["spec"]))
-    assert made is not None and made.levels == ("zone", "rack") and made.selector == {"gpu": "a100"}
+    assert made.levels == ("zone", "rack") and made.selector == {"gpu": "a100"}
 
 
 def test_people_see_them_by_short_names_and_columns(served: ControlPlane) -> None:
     _apply(served, _object("Queue", "seen", GOOD_QUEUE))
     told = subprocess.run(served.kubectl("get", "oq", "seen"), check=True, capture_output=True, text=True).stdout
-    assert told.split()[:7] == ["NAME", "PARENT", "STATE", "GPUS", "RUNNING", "WAITING", "AGE"]
+    shown = ["NAME", "PARENT", "STATE", "GPUS", "GUARANTEE", "BORROWED", "RUNNING", "WAITING", "READY", "AGE"]
+    assert told.split()[:10] == shown
 
 
 @pytest.mark.parametrize(("spec", "says"), WRONG_QUEUES, ids=lambda value: str(value)[:60])

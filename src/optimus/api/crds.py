@@ -73,6 +73,7 @@ _CONDITIONS: Schema = {
         },
     },
 }
+_SHARE_FIELDS = ("guarantee", "limit", "share", "allocated", "demand", "borrowed")
 _SHARES: Schema = {
     "type": "array",
     "items": {
@@ -81,11 +82,13 @@ _SHARES: Schema = {
         "properties": {
             "pool": {"type": "string"},
             "resource": {"type": "string"},
-            **{name: {"type": "string"} for name in ("share", "allocated", "demand", "borrowed")},
+            **{name: {"type": "string"} for name in _SHARE_FIELDS},
         },
     },
 }
 _COUNT: Schema = {"type": "integer", "format": "int32"}
+_IS_READY = ".status.conditions[?(@.type=='Ready')].status"
+_WHY_NOT = ".status.conditions[?(@.type=='Ready')].message"
 
 _BESIDE = " || ".join(f"has(self.spec.{name})" for name in ("gpu", "cpu", "memory", "accelerators"))
 _ONE_DEFAULT = f"!has(self.spec.pools) || !self.spec.pools.exists(p, p.name == 'default') || !({_BESIDE})"
@@ -110,14 +113,20 @@ RESOURCES = (
             Column("Parent", ".spec.parent"),
             Column("State", ".spec.state"),
             Column("GPUs", ".status.gpus"),
+            Column("Guarantee", ".status.guarantee"),
+            Column("Borrowed", ".status.borrowed"),
             Column("Running", ".status.running", "integer"),
             Column("Waiting", ".status.waiting", "integer"),
+            Column("Ready", _IS_READY),
+            Column("Limit", ".status.limit", priority=1),
+            Column("Why", _WHY_NOT, priority=1),
             Column("Age", ".metadata.creationTimestamp", "date"),
         ),
         status={
-            "gpus": {"type": "string"},
+            **{name: {"type": "string"} for name in ("gpus", "guarantee", "limit", "borrowed")},
             "running": _COUNT,
             "waiting": _COUNT,
+            "waitingFor": {"type": "object", "additionalProperties": _COUNT},
             "shares": _SHARES,
             "conditions": _CONDITIONS,
         },
@@ -131,13 +140,19 @@ RESOURCES = (
             Column("Nodes", ".status.nodes", "integer"),
             Column("GPUs", ".status.gpus", "integer"),
             Column("Free", ".status.freeGpus"),
+            Column("Fragmented", ".status.fragmentation"),
+            Column("Ready", _IS_READY),
+            Column("Why", _WHY_NOT, priority=1),
             Column("Age", ".metadata.creationTimestamp", "date"),
         ),
         status={
             "nodes": _COUNT,
+            "usableNodes": _COUNT,
             "gpus": _COUNT,
             "freeGpus": {"type": "string"},
             "models": {"type": "object", "additionalProperties": _COUNT},
+            "free": {"type": "object", "additionalProperties": {"type": "string"}},
+            "fragmentation": {"type": "string"},
             "conditions": _CONDITIONS,
         },
     ),
@@ -184,7 +199,8 @@ def definition(resource: Resource) -> dict[str, Any]:
                     "storage": True,
                     "subresources": {"status": {}},
                     "additionalPrinterColumns": [
-                        {"name": one.name, "jsonPath": one.path, "type": one.kind} for one in resource.columns
+                        {"name": one.name, "jsonPath": one.path, "type": one.kind, "priority": one.priority}
+                        for one in resource.columns
                     ],
                     "schema": {"openAPIV3Schema": whole},
                 }

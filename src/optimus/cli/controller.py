@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import re
 import signal
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +11,7 @@ import typer
 
 from optimus.cli.showing import say
 from optimus.cli.target import refuse
+from optimus.telemetry.logs import LogFormat, set_up
 
 if TYPE_CHECKING:
     from optimus.drivers.kube.controller import Controller
@@ -32,7 +33,16 @@ Extender = Annotated[
         "--extender", metavar="ADDRESS", help="kube-scheduler binds, and asks here, such as 127.0.0.1:8888, where."
     ),
 ]
+Listen = Annotated[
+    str,
+    typer.Option(
+        "--listen", metavar="HOST:PORT", help="Answer /healthz, /readyz and /metrics there. Port 0: a free one."
+    ),
+]
+Logs = Annotated[LogFormat, typer.Option("--log-format", help="Of the log, on standard error.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Tell what it does.")]
+
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\[\]]*):\d{1,5}")
 
 
 def controller(
@@ -44,6 +54,8 @@ def controller(
     lease_seconds: LeaseSeconds = 15,
     respect_budgets: Budgets = False,
     extender: Extender = "",
+    listen: Listen = "",
+    log_format: Logs = LogFormat.PLAIN,
     verbose: Verbose = False,
 ) -> None:
     """Schedule the pods of a Kubernetes cluster that ask for it, until Ctrl-C. Several may run; one of them leads."""
@@ -55,7 +67,9 @@ def controller(
         loopback(extender) if extender else None
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--extender") from None
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(message)s")
+    if listen and not _ADDRESS.fullmatch(listen):
+        refuse(f"--listen {listen} is no address: write HOST:PORT, such as 0.0.0.0:8080")
+    set_up(log_format, verbose=verbose)
     times = Times(lease_s=lease_seconds, renew_s=lease_seconds * 2 / 3, retry_s=min(2.0, lease_seconds / 6))
     settings = Settings(
         scheduler_name=scheduler_name,
@@ -64,16 +78,20 @@ def controller(
         times=times,
         respect_budgets=respect_budgets,
         extender=extender,
+        listen=listen,
     )
     try:
-        asyncio.run(_until_told(Controller(load(kubeconfig, context), settings)))
+        asyncio.run(_until_told(Controller(load(kubeconfig, context), settings), plain=log_format is LogFormat.PLAIN))
     except KubeError as error:
         refuse(str(error))
+    except OSError as error:
+        refuse(f"cannot listen at {listen}: {error.strerror or error}")
 
 
-async def _until_told(made: Controller) -> None:
+async def _until_told(made: Controller, *, plain: bool) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    say(f"scheduling pods that name {made.settings.scheduler_name}", "bold")
+    if plain:  # for people; whoever reads JSON reads nothing but JSON
+        say(f"scheduling pods that name {made.settings.scheduler_name}", "bold")
     await made.run(stop)

@@ -19,6 +19,7 @@ from optimus.cli import (
     explain,
     forecast,
     getting,
+    install,
     jobs,
     listings,
     replay,
@@ -73,6 +74,10 @@ app.command(name="delete", epilog=example("optimus delete queue vision"))(jobs.d
 app.command(name="config", epilog=example("optimus config", "optimus config run -o wide"))(config.config)
 app.command(name="completion", epilog=example("source <(optimus completion bash)"))(completing.completion)
 app.command(name="crds", epilog=example("optimus crds | kubectl apply -f -"))(listings.crds)
+app.command(name="install", epilog=example("optimus install --image registry.example/optimus:1 | kubectl apply -f -"))(
+    install.install
+)
+app.command(name="rights", epilog=example("optimus rights", "optimus rights -o yaml"))(install.rights)
 app.command(name="policies", epilog=example("optimus policies -o json"))(listings.policies)
 app.command(name="reasons", epilog=example("optimus reasons -o wide"))(listings.reasons)
 app.command(name="replay", epilog=example("optimus replay journal --policy shortest-first"))(replay.replay)

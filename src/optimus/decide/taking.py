@@ -434,7 +434,7 @@ class Taker:
         if queue == self.world.columns.queue[row] and self._is_equal(row, victim):
             return reason(Code.TURN_OVER, beneficiary=asker.id, queue=asker.queue)
         if entitled is None or (side < 0 and queue >= 0):
-            return reason(Code.PREEMPTED, beneficiary=asker.id, priority=asker.effective_priority)
+            return reason(Code.PREEMPTED, beneficiary=asker.id, priority=int(self.world.columns.priority[row]))
         by = entitled.sides[side].by if queue >= 0 else entitled.orphans
         return reason(Code.RECLAIMED, beneficiary=asker.id, queue=asker.queue, entitlement=by)
 

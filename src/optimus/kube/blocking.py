@@ -10,13 +10,17 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
 
 from optimus.kube.config import Cluster
+from optimus.kube.counting import TIMED_OUT, UNREACHABLE, Counters
 from optimus.kube.credentials import Certificate, Identity
 from optimus.kube.errors import NoAnswer, NotSent, api_error
 from optimus.kube.trusting import tls_context
 
+_VERBS = {"POST": "create"}
+
 
 class BlockingClient:
     def __init__(self, cluster: Cluster, user_agent: str) -> None:
+        self.counters = Counters()
         self._cluster = cluster
         self._agent = user_agent
         self._connection: HTTPConnection | None = None
@@ -39,6 +43,21 @@ class BlockingClient:
             self._connection = None
 
     def _once(
+        self, method: str, path: str, body: bytes, form: str, timeout_s: float, identity: Identity
+    ) -> tuple[int, bytes, str]:
+        begun, code = time.monotonic(), TIMED_OUT
+        try:
+            answer = self._send(method, path, body, form, timeout_s, identity)
+        except NotSent:
+            code = UNREACHABLE
+            raise
+        else:
+            code = str(answer[0])
+            return answer
+        finally:
+            self.counters.answered(_VERBS.get(method, method.lower()), code, time.monotonic() - begun)
+
+    def _send(
         self, method: str, path: str, body: bytes, form: str, timeout_s: float, identity: Identity
     ) -> tuple[int, bytes, str]:
         until = time.monotonic() + timeout_s

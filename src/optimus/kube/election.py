@@ -99,6 +99,7 @@ class Election:
         self._name = name
         self._path = LEASES.path(self._namespace, name)
         self._wire = BlockingClient(cluster, USER_AGENT)
+        self.counters = self._wire.counters
         self._told = told
         self._patience_s = patience_s
         self._alive_at = now()

@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from optimus.kube import errors
-from optimus.kube.client import JSON, MERGE, Client, delete_options
+from optimus.kube.client import JSON, MERGE, Client, Query, delete_options
 from optimus.kube.resources import PODS, Resource
 from optimus.kube.wire import Guard
 
@@ -142,20 +142,26 @@ class Writer:
         subresource: str = "",
         form: str = MERGE,
         resource_version: str = "",
+        manager: str = "",
     ) -> Outcome:
-        """`form`: MERGE or STRATEGIC. Status: `subresource="status"`."""
+        """`form`: MERGE, STRATEGIC or APPLY, which needs a `manager`: the fields it owns become exactly these, and are
+        taken from others. Status: `subresource="status"`."""
         if resource_version:
             changes = {**changes, "metadata": {**changes.get("metadata", {}), "resourceVersion": resource_version}}
         path = resource.path(namespace, name, subresource)
-        return await self._send("PATCH", path, changes, form=form, verb="patch")
+        query = {"fieldManager": manager, "force": "true"} if manager else None
+        return await self._send("PATCH", path, changes, form=form, verb="patch", query=query)
 
-    async def _send(self, method: str, path: str, body: Document, *, form: str = JSON, verb: str) -> Outcome:
+    async def _send(
+        self, method: str, path: str, body: Document, *, form: str = JSON, verb: str, query: Query | None = None
+    ) -> Outcome:
         raw = msgspec.json.encode(body)
         async with self._room:
             return await outcome_of(
                 self._client.request(
                     method,
                     path,
+                    query=query,
                     body=raw,
                     content_type=form,
                     timeout_s=self._timeout_s,

@@ -43,6 +43,8 @@ class QueuePolicy(Struct, frozen=True, kw_only=True):
     max_wait_action: WaitAction = WaitAction.FIRST
     max_runtime_ms: int | None = None
     max_gpu_milli_per_workload: int | None = None
+    max_priority: int | None = None
+    """Work that asks for more has this much: who may write a priority must not overtake all others by it."""
     allowed_classes: tuple[str, ...] = ()
     """Empty means all."""
     min_runtime_before_preempt_ms: int = 0

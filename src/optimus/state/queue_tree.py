@@ -34,6 +34,8 @@ class QueueTree:
         self.paths: list[Ints] = [np.array(list(self._climb(i)), dtype=np.int64) for i in range(count)]
         """Each queue with all queues above it, itself first."""
         self.rank = [queue.rank for queue in self.queues]
+        self.max_priority = [min(self._caps(path.tolist()), default=UNLIMITED) for path in self.paths]
+        """The lowest that a queue, or one above it, allows."""
         shape = (count, len(pools), len(resources))
         self.guarantee: Ints = np.zeros(shape, dtype=np.int64)
         self.limit: Ints = np.full(shape, UNLIMITED, dtype=np.int64)
@@ -82,6 +84,10 @@ class QueueTree:
         for node in order:
             order.extend(self.children[node])
         return order
+
+    def _caps(self, path: Iterable[int]) -> list[int]:
+        found = (self.queues[queue].policy.max_priority for queue in path)
+        return [priority for priority in found if priority is not None]
 
     def _climb(self, queue: int) -> Iterable[int]:
         while queue != ROOT:

@@ -29,7 +29,7 @@ from optimus.state.history import History
 from optimus.state.mix import Mix
 from optimus.state.node_table import NodeTable
 from optimus.state.occupancy import Occupancy
-from optimus.state.queue_tree import QueueTree
+from optimus.state.queue_tree import UNLIMITED, QueueTree
 from optimus.state.resources import ResourceIndex
 from optimus.state.slot_table import SlotTable
 from optimus.state.snapshot import PoolView, Snapshot, overlapping_pools, view_pools
@@ -120,10 +120,16 @@ class State:
         self.overlaps = (
             overlapping_pools([n for n in self.nodes.nodes if n is not None], pools) if len(pools) > 1 else {}
         )
-        columns = self.workloads.columns
         for row in self.workloads.row_of.values():
-            columns.queue[row] = self.tree.index.get(self.workloads.spec(row).queue, -1)
+            self._join_queue(row)
         self.occupancy.recount()
+
+    def _join_queue(self, row: int) -> None:
+        """Its place in the tree, and the priority it has there."""
+        spec, columns = self.workloads.spec(row), self.workloads.columns
+        queue = columns.queue[row] = self.tree.index.get(spec.queue, -1)
+        most = self.tree.max_priority[queue] if queue >= 0 else UNLIMITED
+        columns.priority[row] = min(spec.effective_priority, most)
 
     def _widen(self, known: int) -> None:
         """A resource was named for the first time: every table gets a column for it at once."""
@@ -226,7 +232,7 @@ class State:
             self.rejected.pop(workload.id, None)
             self.mix.arrived(self.workloads.signature(row))
         self._widen(known)
-        self.workloads.columns.queue[row] = self.tree.index.get(workload.queue, -1)
+        self._join_queue(row)
         if not self.workloads.columns.counted_at[row]:
             self.workloads.columns.counted_at[row] = now_ms
         return None

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from optimus.model.queues import Queue, Quota
+from optimus.model.workloads import Workload
 
 TOP = ""
 
@@ -48,6 +49,11 @@ class Tree:
 
     def bottom_up(self) -> list[str]:
         return sorted(self.queues, key=lambda name: -len(self.path(name)))
+
+    def priority(self, spec: Workload) -> int:
+        """What it asks for, as far as its queue and those above allow it."""
+        caps = [self.queues[name].policy.max_priority for name in self.path(spec.queue)]
+        return min([spec.effective_priority, *(cap for cap in caps if cap is not None)])
 
     def quota(self, queue: str, pool: str, resource: str) -> Quota | None:
         """What the queue itself says."""

@@ -146,16 +146,16 @@ def attribute(ledger: Ledger, tree: Tree, pool: str, now_ms: int) -> dict[str, t
     for queue in tree.bottom_up():
         below = set(tree.below(queue))
         mine = [item for item in everything if item.record.spec.queue in below]
-        mine.sort(key=lambda item: _place_in_line(item, now_ms))
+        mine.sort(key=lambda item: _place_in_line(item, tree, now_ms))
         _cover(mine, tree, queue, pool)
     return items
 
 
-def _place_in_line(item: Item, now_ms: int) -> tuple[bool, bool, bool, int, int, str]:
+def _place_in_line(item: Item, tree: Tree, now_ms: int) -> tuple[bool, bool, bool, int, int, str]:
     spec = item.record.spec
     started = now_ms if item.record.started_ms is None else item.record.started_ms
     never = spec.preemptible is not Preemptible.NO
-    return (not item.inside, item.surplus, never, -spec.effective_priority, started, spec.id)
+    return (not item.inside, item.surplus, never, -tree.priority(spec), started, spec.id)
 
 
 def _cover(mine: list[Item], tree: Tree, queue: str, pool: str) -> None:

@@ -124,7 +124,8 @@ def _policy(policy: object) -> str:
     text = str(policy)
     usual = ("max_wait_ms=None", "max_wait_action='first'", "max_runtime_ms=None", "max_gpu_milli_per_workload=None",
              "allowed_classes=()", "min_runtime_before_preempt_ms=0", "min_runtime_before_reclaim_ms=0",
-             "idle_timeout_ms=None", "order=''", "max_wait_action=<WaitAction.FIRST: 'first'>")  # fmt: skip
+             "idle_timeout_ms=None", "order=''", "max_priority=None",
+             "max_wait_action=<WaitAction.FIRST: 'first'>")  # fmt: skip
     inside = text[text.index("(") + 1 : -1]
     return ", ".join(part for part in inside.split(", ") if part not in usual)
 

@@ -45,6 +45,13 @@ spec:
 ---
 """
 
+DEFAULT_QUEUE = """
+apiVersion: optimus.dev/v1alpha1
+kind: Queue
+metadata: {name: default}
+spec: {}
+"""
+
 
 def until(true: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> None:
     end = time.monotonic() + patience_s
@@ -109,6 +116,9 @@ class Stand:
         return [node["metadata"]["name"] for node in found if node["metadata"]["name"].startswith(self.namespace)]
 
     def start(self, *options: str, module: str = "optimus") -> subprocess.Popen[bytes]:
+        # Another story may have brought queues to this server: then the one that is there without them must be one.
+        apply = self.plane.kubectl("apply", "-f", "-")
+        subprocess.run(apply, input=DEFAULT_QUEUE, text=True, check=False, capture_output=True)
         words = [sys.executable, "-m", module, "controller", f"--kubeconfig={self.plane.kubeconfig()}"]
         words += [f"--scheduler-name={self.scheduler}", f"--lease-namespace={self.namespace}", *options]
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}

@@ -74,6 +74,13 @@ async def test_a_node_that_kube_scheduler_has_sorted_out_itself_is_given_back() 
         assert refused.reason == FILTERED
 
 
+async def test_who_does_not_lead_any_more_takes_all_offers_back() -> None:
+    offers = Offers()
+    made = [offers.make(uid, "n1") for uid in ("u1", "u2")]
+    offers.withdraw()
+    assert all(isinstance(await offer.taken, Refused) for offer in made)
+
+
 @pytest.mark.parametrize(
     ("outcome", "error"),
     [(Done(), ""), (Conflict("bound already"), "Conflict: bound already"), (Refused("X", "no"), "Refused: no")],

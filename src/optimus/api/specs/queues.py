@@ -117,6 +117,7 @@ class QueueSpec(ResourceQuotas):
     max_wait_action: Annotated[WaitAction, PlainValidator(choice(WaitAction)), one_of(WaitAction)] = WaitAction.FIRST
     max_runtime: Duration | None = None
     max_gpus_per_workload: Gpu | None = None
+    max_priority: Integer | None = None
     allowed_classes: Texts = ()
     min_runtime_before_preempt: Duration = 0
     min_runtime_before_reclaim: Duration = 0
@@ -142,6 +143,7 @@ class QueueSpec(ResourceQuotas):
                 max_wait_action=self.max_wait_action,
                 max_runtime_ms=self.max_runtime,
                 max_gpu_milli_per_workload=self.max_gpus_per_workload,
+                max_priority=self.max_priority,
                 allowed_classes=self.allowed_classes,
                 min_runtime_before_preempt_ms=self.min_runtime_before_preempt,
                 min_runtime_before_reclaim_ms=self.min_runtime_before_reclaim,

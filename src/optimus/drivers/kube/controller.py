@@ -13,6 +13,7 @@ import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 
 from aiohttp import web
 from msgspec import Struct
@@ -22,22 +23,26 @@ from optimus.drivers.kube.extender.answering import Answering, loopback
 from optimus.drivers.kube.extender.offers import Offering, Offers
 from optimus.drivers.kube.grouping import Kinds, shipped_kinds
 from optimus.drivers.kube.leading import Leading
+from optimus.drivers.kube.metrics import Metrics, TimedEngine
 from optimus.drivers.kube.mirror import SCHEDULER_NAME, Mirror
 from optimus.drivers.kube.objects import Pod
-from optimus.drivers.kube.queues import watch_queues
+from optimus.drivers.kube.queues import SetUp, watch_queues
 from optimus.drivers.kube.repairing import Repairing
 from optimus.drivers.kube.reporting import Reporting
+from optimus.drivers.kube.rights import LEASE
+from optimus.drivers.kube.status import Status
 from optimus.drivers.kube.watching import Watching
-from optimus.engine.engine import Engine
 from optimus.kube import Client, Cluster, Election, Times, Writer
 from optimus.kube.errors import NotFound
 from optimus.kube.events import Recorder
 from optimus.kube.resources import PODS
 from optimus.model.reasons import Code
+from optimus.telemetry.serving import Checks, serving
 
 LOG = logging.getLogger(__name__)
 CONTROLLER = "optimus.dev/scheduler"
-LEASE = "optimus-scheduler"
+HANGS_S = 120.0
+"""A loop that has not turned for so long does not turn any more. The longest decisions take seconds."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -50,6 +55,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     in_flight: int = 48
     extender: str = ""
     """The address at which kube-scheduler asks; binds are then its own."""
+    listen: str = ""
+    """`host:port` of /healthz, /readyz and /metrics; empty: nobody is answered."""
 
 
 class Controller:
@@ -57,25 +64,68 @@ class Controller:
         self.settings = settings
         self.mirror = Mirror(kinds or shipped_kinds(), scheduler_name=settings.scheduler_name)
         self.leading: Leading | None = None
+        self.metrics = Metrics(self.mirror)
         self.synced = asyncio.Event()
         self._cluster = cluster
+        self._set_up = SetUp()
+        self._beat = time.monotonic()
         self._kinds = kinds or shipped_kinds()
         self._lead = asyncio.Event()
         self._offers = Offers()
         self._answering = Answering(self._offers, lambda name: name == settings.scheduler_name, self._why)
 
     async def run(self, stop: asyncio.Event) -> None:
-        async with Client(self._cluster) as client, self._asked():
+        """Raises OSError if it cannot listen where it is told to."""
+        async with AsyncExitStack() as opened:
+            if self.settings.listen:
+                host, _, port = self.settings.listen.rpartition(":")
+                door = serving(
+                    host.strip("[]"),
+                    int(port),
+                    alive=self.alive_checks,
+                    ready=self.ready_checks,
+                    metrics=self.metrics.families,
+                )
+                LOG.info("health and metrics at %s", await opened.enter_async_context(door))
+            await opened.enter_async_context(self._asked())
+            client = await opened.enter_async_context(Client(self._cluster))
+            self.metrics.counters.append(client.counters)
             watching = Watching(client, self.mirror, self._kinds, self._wake)
-            try:
-                await watching.start()
-                await watch_queues(watching, self.mirror)
-                self.synced.set()
-                gc.freeze()  # tens of thousands of objects that stay: searching them again and again takes seconds
-                LOG.info("synced: %d nodes, %d pods", len(self.mirror.nodes), len(self.mirror.pods))
+            opened.push_async_callback(watching.close)
+            self.metrics.reflectors, watching.heard = watching.reflectors, self.metrics.heard
+            await self._while(stop, self._sync(watching))
+            if not stop.is_set():
                 await self._stand(client, watching, stop)
-            finally:
-                await watching.close()
+
+    async def _sync(self, watching: Watching) -> None:
+        await watching.start()
+        self._set_up = await watch_queues(watching, self.mirror)
+        self.synced.set()
+        gc.freeze()  # tens of thousands of objects that stay: searching them again and again takes seconds
+        self.metrics.synced = True
+        self._alive()
+        LOG.info("synced: %d nodes, %d pods", len(self.mirror.nodes), len(self.mirror.pods))
+
+    # -- health -------------------------------------------------------------------------------------------------------
+
+    def alive_checks(self) -> Checks:
+        """The loop turns. Before the first sync it waits for the server, and a restart would not help."""
+        quiet_s = time.monotonic() - self._beat
+        hangs = self.synced.is_set() and quiet_s > HANGS_S
+        return [("loop", f"no turn for {quiet_s:.0f} s" if hangs else "")]
+
+    def ready_checks(self) -> Checks:
+        """Everything is known; it leads, or can stand for election."""
+        election = self.metrics.election
+        return [
+            ("sync", "" if self.synced.is_set() else "not everything has been read yet"),
+            ("lease", election.trouble if election is not None else ""),
+        ]
+
+    def _alive(self) -> None:
+        self._beat = time.monotonic()
+        if self.metrics.election is not None:
+            self.metrics.election.alive()
 
     @contextlib.asynccontextmanager
     async def _asked(self) -> AsyncIterator[None]:
@@ -108,7 +158,7 @@ class Controller:
     async def _stand(self, client: Client, watching: Watching, stop: asyncio.Event) -> None:
         """For election, again and again, until it is told to stop."""
         if not self.settings.elect:
-            await self._while(stop, self._lead_on(client, watching, None, lambda: True, lambda: None))
+            await self._while(stop, self._lead_on(client, watching, None, lambda: True, self._alive))
             return
         loop = asyncio.get_running_loop()
 
@@ -118,15 +168,18 @@ class Controller:
         election = Election(
             self._cluster, LEASE, namespace=self.settings.lease_namespace, times=self.settings.times, told=told
         )
-        election.start()
+        self.metrics.election = election.start()
+        self.metrics.counters.append(election.counters)
         try:
             while not stop.is_set():
-                election.alive()
+                self._alive()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._lead.wait(), 1.0)
                     await self._while(stop, self._lead_a_term(client, watching, election))
         finally:
             await asyncio.to_thread(election.stop)
+            if election.trouble:
+                LOG.warning("the lease could not be given back, and runs out by itself: %s", election.trouble)
 
     async def _lead_a_term(self, client: Client, watching: Watching, election: Election) -> None:
         """One term, not one more: whoever led in between has decided on what we do not know."""
@@ -134,7 +187,7 @@ class Controller:
             self._lead.clear()  # it is over already; the next one is told
             return
         LOG.info("leading, term %d", term)
-        await self._lead_on(client, watching, term, lambda: election.term == term, election.alive)
+        await self._lead_on(client, watching, term, lambda: election.term == term, self._alive)
         LOG.info("not leading any more")
 
     async def _lead_on(
@@ -167,17 +220,24 @@ class Controller:
             respect_budgets=self.settings.respect_budgets,
             term=term,
         )
-        reporting = Reporting(self.mirror, writer, recorder, time.monotonic)
+        reporting = Reporting(self.mirror, writer, recorder, time.monotonic, self.metrics.decided)
         repairing = Repairing(self.mirror, acting, reporting.undone, time.monotonic, term)
-        self.leading = Leading(self.mirror, Engine(policy=self.settings.policy), acting, reporting, repairing)
-        beside = [asyncio.create_task(recorder.run()), asyncio.create_task(reporting.run())]
+        status = Status(self._set_up, writer, lambda: self.metrics.standing)
+        engine = TimedEngine(policy=self.settings.policy)
+        self.leading = Leading(self.mirror, engine, acting, reporting, repairing)
+        self.metrics.lead(engine, acting, recorder, still_leader)
+        beside = [asyncio.create_task(work) for work in (recorder.run(), reporting.run(), status.run())]
+        for task in beside:
+            task.add_done_callback(_told_if_failed)
         try:
             await self.leading.run(still_leader, alive, watching.read_owners)
         finally:
             self.leading = self._answering.binder = None
+            self._offers.withdraw()
+            self.metrics.lead_over()
             for task in beside:
                 task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+            await asyncio.gather(acting.close(), *beside, return_exceptions=True)
 
     async def _while(self, stop: asyncio.Event, work: Awaitable[None]) -> None:
         """Until it is over, or told to stop."""
@@ -189,3 +249,8 @@ class Controller:
         for result in results:
             if isinstance(result, Exception):
                 raise result
+
+
+def _told_if_failed(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        LOG.error("events, conditions or status are not written any more", exc_info=error)

@@ -8,6 +8,7 @@ Must not: hold up binds. Conditions are written a few at a time, and only for wo
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -21,6 +22,7 @@ from optimus.kube.resources import PODS
 from optimus.model.plans import Evict, Plan, Reject, Shrink, Start
 from optimus.model.reasons import Reason
 
+LOG = logging.getLogger(__name__)
 SETTLED_S = 3.0
 """Work that has waited for so long is told why on its pods."""
 AGAIN_S = 60.0
@@ -29,16 +31,31 @@ AT_ONCE = 4
 
 
 class Reporting:
-    def __init__(self, mirror: Mirror, writer: Writer, recorder: Recorder, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        mirror: Mirror,
+        writer: Writer,
+        recorder: Recorder,
+        clock: Callable[[], float],
+        decided: Callable[[Plan], object] = lambda _plan: None,
+    ) -> None:
+        """`decided`: whoever counts is told each plan, too, between two turns."""
+        self._decided = decided
         self._mirror, self._writer, self._recorder, self._clock = mirror, writer, recorder, clock
         self.waiting: dict[str, Reason] = {}
         self._since: dict[str, float] = {}
         """Since when each has waited for its present reason."""
         self._told: dict[str, tuple[str, str, float]] = {}
         """Reason code, text and time of what its pods say."""
+        self._troubles: set[tuple[str, str]] = set()
+        """Subject and code of what is wrong with the set-up, as it was logged."""
 
     def tell(self, plan: Plan) -> None:
         now = self._clock()
+        for trouble in plan.conditions:
+            if (trouble.subject, trouble.code) not in self._troubles:
+                LOG.warning("%s: %s: %s", trouble.subject, trouble.code, trouble.message)
+        self._troubles = {(trouble.subject, trouble.code) for trouble in plan.conditions}
         for action in plan.actions:
             match action:
                 case Start(workload, pool, placements):
@@ -58,6 +75,7 @@ class Reporting:
             self._since.pop(workload, None)
             self._told.pop(workload, None)
         self.waiting = waiting
+        self._decided(plan)
 
     def undone(self, workload: str, why: Reason) -> None:
         """A bind of it that came at the wrong moment."""

@@ -49,6 +49,8 @@ class Watching:
         self._client, self._mirror, self._wake = client, mirror, wake
         self._owner_kinds = sorted({kind.name for kind in kinds if "/" in kind.name} | {api.kind for api in APIS})
         self.reflectors: dict[str, Reflector[Any]] = {}
+        self.heard: Callable[[Pod | None, Pod], object] = lambda _before, _now: None
+        """Told of a pod as it was and as it is, before the mirror is."""
         self._tasks: list[asyncio.Task[Any]] = []
         self._reading: set[tuple[str, str, str]] = set()
         self._around: dict[str, dict[str, Any]] = {"claims": {}, "volumes": {}, "classes": {}}
@@ -68,7 +70,12 @@ class Watching:
 
     def watch_more(self, name: str, resource: Resource, kind: type[T], tell: Callable[[Change[T]], object]) -> None:
         """Of others: queues, pools."""
-        self._watch(name, resource, kind, tell)
+
+        def heard(change: Change[T]) -> None:
+            tell(change)
+            self._wake()
+
+        self._watch(name, resource, kind, heard)
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -138,6 +145,7 @@ class Watching:
         if change.what is What.DELETED:
             self._mirror.pod_gone(change.uid)
         elif change.object is not None:
+            self.heard(self._mirror.pods.get(change.uid), change.object)
             self._mirror.pod(change.object)
         self._wake()
 

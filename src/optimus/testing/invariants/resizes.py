@@ -27,7 +27,7 @@ def wrong_resize(cycle: Cycle, tree: Tree, record: Record, action: Evict | Shrin
         return "it has not run for its minimum time before preemption"
     if after is None or faults(spec.gang, after.present(promised=True)):
         return "it is left with a size that it may not have"
-    return _untrue(record, after, action) or _for_nothing(cycle, record, after, action)
+    return _untrue(record, after, action) or _for_nothing(cycle, tree, record, after, action)
 
 
 def _untrue(record: Record, after: Record, action: Evict | Shrink) -> str | None:
@@ -38,7 +38,7 @@ def _untrue(record: Record, after: Record, action: Evict | Shrink) -> str | None
     return None if said == (had, has) and had != has else f"it had {had} replicas and has {has}, told were {said}"
 
 
-def _for_nothing(cycle: Cycle, record: Record, after: Record, action: Evict | Shrink) -> str | None:
+def _for_nothing(cycle: Cycle, tree: Tree, record: Record, after: Record, action: Evict | Shrink) -> str | None:
     """Who gives something up makes room for others of its queue and priority, or is faster itself."""
     if len(after.live) > len(record.live):
         return None
@@ -47,7 +47,7 @@ def _for_nothing(cycle: Cycle, record: Record, after: Record, action: Evict | Sh
         other = cycle.before.records.get(gain.workload)
         if not isinstance(gain, Start | Grow | Hold) or other is None or gain.workload == spec.id:
             continue
-        alike = (other.spec.queue, other.spec.effective_priority) == (spec.queue, spec.effective_priority)
+        alike = (other.spec.queue, tree.priority(other.spec)) == (spec.queue, tree.priority(spec))
         if alike and len(cycle.after.records[gain.workload].live) > len(other.live):
             return None
     speeds = spec.speedup_percent

@@ -89,9 +89,7 @@ def _unlawful(
         if record.spec.id not in items:
             continue
         pair = sides(tree, spec.queue, record.spec.queue)
-        wrong = _protected(
-            cycle, tree, spec.queue, spec.effective_priority, record, victim, items[record.spec.id], pair
-        )
+        wrong = _protected(cycle, tree, spec.queue, tree.priority(spec), record, victim, items[record.spec.id], pair)
         if wrong is not None:
             found.append(f"{victim.workload} gives way to {asker} ({victim.cause.code}), but {wrong}")
         elif pair is not None and not _is_only_moved(cycle, tree, record, victim):
@@ -136,8 +134,8 @@ def _protected(
             return "one of the two queues is above the other"
         if whole and victim.cause.code is Code.TURN_OVER:
             return _keeps_its_turn(cycle, tree, record, priority)
-        if whole and spec.effective_priority >= priority:
-            return f"its priority {spec.effective_priority} is not below {priority}"
+        if whole and tree.priority(spec) >= priority:
+            return f"its priority {tree.priority(spec)} is not below {priority}"
         if whole and not ran_long_enough(tree, record, cycle.now_ms, reclaim=False):
             return "it has not run for its minimum time before preemption"
         attended = spec.workload_class is not WorkloadClass.UNATTENDED and spec.preemptible is Preemptible.DEFAULT
@@ -159,8 +157,8 @@ def _protected(
 def _keeps_its_turn(cycle: Cycle, tree: Tree, record: Record, priority: int) -> str | None:
     """Why running work of the same queue need not give its turn; None if it must. The order itself is the policy's."""
     spec = record.spec
-    if spec.effective_priority != priority:
-        return f"turns are among equals, and its priority is {spec.effective_priority}, not {priority}"
+    if tree.priority(spec) != priority:
+        return f"turns are among equals, and its priority is {tree.priority(spec)}, not {priority}"
     if spec.checkpoint is None:
         return "it could not continue where it stopped"
     if spec.preemptible is Preemptible.DEFAULT and spec.workload_class is not WorkloadClass.UNATTENDED:

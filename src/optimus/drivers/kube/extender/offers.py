@@ -62,6 +62,11 @@ class Offers:
         if offer is not None and not offer.taken.done():
             offer.taken.set_result(Refused(FILTERED, why))
 
+    def withdraw(self) -> None:
+        """All of them: who led does not any more."""
+        for uid in [*self._open]:
+            self.refuse(uid, "whoever offered it does not lead any more")
+
     async def take(self, uid: str, node: str) -> Outcome | None:
         """kube-scheduler wants it: what came of the bind. None if no such place is offered."""
         offer = self._open.get(uid)

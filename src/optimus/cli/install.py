@@ -1,0 +1,94 @@
+"""`optimus install`: everything a cluster needs, as manifests or applied; `optimus rights`: what it may do there."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+import typer
+
+from optimus.cli.controller import Context, Kubeconfig, LeaseSeconds, Name, Under
+from optimus.cli.showing import Format, FormatOption, dump, say
+from optimus.cli.target import refuse
+
+# Not --namespace: OPTIMUS_NAMESPACE is where a user's jobs go.
+Into = Annotated[str, typer.Option("--into", metavar="NAMESPACE", help="Where the controller runs; made if needed.")]
+Image = Annotated[str, typer.Option("--image", metavar="IMAGE", help="Of the controller; else that of this version.")]
+Replicas = Annotated[int, typer.Option("--replicas", min=1, max=9, metavar="N", help="One of them leads.")]
+Budgets = Annotated[bool, typer.Option("--respect-budgets", help="As of `optimus controller`.")]
+Priority = Annotated[str, typer.Option("--priority-class", metavar="NAME", help="Such as system-cluster-critical.")]
+SkipCrds = Annotated[bool, typer.Option("--skip-crds", help="Leave Queue and NodePool out: to remove only the rest.")]
+OptingIn = Annotated[
+    bool, typer.Option("--opting-in", help="Namespaces may opt in by a label (needs Kubernetes 1.36).")
+]
+Apply = Annotated[bool, typer.Option("--apply", help="Apply to the cluster, with your rights, instead of printing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="With --apply: the server judges, and keeps nothing.")]
+
+
+def install(
+    into: Into = "optimus-system",
+    image: Image = "",
+    replicas: Replicas = 2,
+    scheduler_name: Name = "optimus",
+    policy: Under = "default",
+    lease_seconds: LeaseSeconds = 15,
+    respect_budgets: Budgets = False,
+    priority_class: Priority = "",
+    skip_crds: SkipCrds = False,
+    opting_in: OptingIn = False,
+    apply: Apply = False,
+    dry_run: DryRun = False,
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+) -> None:
+    """Print what a cluster needs to run the controller, for `kubectl apply -f -`; or apply it."""
+    import yaml
+
+    from optimus.drivers.kube.installing import IMAGE, Installation, objects
+
+    if dry_run and not apply:
+        refuse("--dry-run asks the server: write it with --apply")
+    asked = Installation(
+        namespace=into,
+        image=image or Installation().image,
+        replicas=replicas,
+        scheduler_name=scheduler_name,
+        policy=policy,
+        lease_seconds=lease_seconds,
+        respect_budgets=respect_budgets,
+        priority_class=priority_class,
+        crds=not skip_crds,
+        opting_in=opting_in,
+    )
+    if not apply:
+        typer.echo(yaml.safe_dump_all(objects(asked), sort_keys=False, width=120, allow_unicode=True), nl=False)
+        return
+    if not image and not dry_run:
+        refuse(f"name the image that you have built and pushed: --image REGISTRY/{IMAGE}:TAG (docs/guides/install.md)")
+    _apply(objects(asked), kubeconfig, context, dry_run=dry_run)
+
+
+def _apply(objects: list[dict[str, Any]], kubeconfig: str, context: str, *, dry_run: bool) -> None:
+    from optimus.drivers.kube.applying import ApplyError, apply
+    from optimus.kube import Client, KubeError, load
+
+    async def one_by_one() -> None:
+        async with Client(load(kubeconfig, context)) as client:
+            async for named in apply(client, objects, dry_run=dry_run):
+                say(f"{named} {'would be applied' if dry_run else 'applied'}")
+
+    try:
+        asyncio.run(one_by_one())
+    except (KubeError, ApplyError) as error:
+        refuse(str(error))
+
+
+def rights(output: FormatOption = Format.TABLE) -> None:
+    """List what the controller may do in a cluster, and why."""
+    from optimus.drivers.kube.rights import as_markdown, controller_rights
+
+    listed = controller_rights()
+    if output in (Format.JSON, Format.YAML):
+        dump(listed, output)
+    else:
+        typer.echo(as_markdown(listed), nl=False)
