@@ -39,7 +39,7 @@ class Installed(Stand):
             "--log-format=json",
             "--verbose",
         )
-        return super().start(*mine, *options)
+        return super().start(*mine, *options, module=module)
 
     def told(self, path: str) -> tuple[int, str]:
         """What the controller that was started last answers; 0 if it does not."""
