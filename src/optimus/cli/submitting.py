@@ -15,7 +15,9 @@ from optimus.cli import completing, following
 from optimus.cli.showing import console
 from optimus.cli.target import DEFAULT_NAMESPACE, Address, Namespace, complain, reached, refuse
 from optimus.client import ApiError
-from optimus.client.documents import job_document, to_text
+from optimus.client.connection import find_address
+from optimus.client.documents import job_document
+from optimus.client.targets import is_cluster
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="UnifiedJob, Queue, NodePool; - reads from a pipe.")]
 Command = Annotated[list[str], typer.Argument(metavar="-- COMMAND…", help="What every replica runs.")]
@@ -45,6 +47,7 @@ Retries = Annotated[int, typer.Option(min=0, metavar="N", help="How often it sta
 Checkpoint = Annotated[
     str, typer.Option(metavar="SECONDS", help="It saves its work when asked (SIGTERM), and needs at most so long.")
 ]
+Image = Annotated[str, typer.Option(metavar="NAME", help="On a cluster: the image of its containers.")]
 SOURCE = "optimus run"
 FIELDS = {
     "metadata.namespace": "--namespace",
@@ -60,6 +63,7 @@ FIELDS = {
     "spec.restart.backoffLimit": "--retries",
     "spec.checkpoint.graceSeconds": "--checkpoint",
     "spec.queue": "--queue",
+    "spec.image": "--image",
     "spec.command": "COMMAND",
 }
 """Of the document, and what somebody has typed."""
@@ -101,6 +105,7 @@ def run(
     env: Env = [],  # noqa: B006 - typer wants a list, and nobody changes it
     checkpoint: Checkpoint = "",
     retries: Retries = 0,
+    image: Image = "",
     address: Address = "",
     namespace: Namespace = DEFAULT_NAMESPACE,
 ) -> None:
@@ -111,12 +116,13 @@ def run(
     document = job_document(
         command,
         name=name,
-        namespace=namespace,
+        namespace=namespace or ("" if is_cluster(find_address(address)) else "default"),
         queue=queue,
         gpu=_number(gpus, "--gpus"),
         replicas=_replicas(replicas),
         retries=retries,
         spec={
+            "image": image,
             "cpu": cpu,
             "memory": memory,
             "class": workload_class,
@@ -128,10 +134,10 @@ def run(
     )
     with reached(address) as target:
         try:
-            target.submit(to_text(document), source=SOURCE, where=str(Path.cwd()))
+            told = target.run(document, source=SOURCE, where=str(Path.cwd()))
         except ApiError as error:
             refuse(_as_typed(str(error)))
-        job = f"{namespace}/{document['metadata']['name']}"
+        job = told["jobs"][0]
         if detach:
             typer.echo(f"job {job} submitted")
             return
