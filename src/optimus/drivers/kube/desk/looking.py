@@ -50,7 +50,7 @@ async def look(client: Client, kinds: Kinds, scheduler_name: str, namespace: str
         if await reading.everything():
             return reading.sight
         narrow = _Reading(client, discovery, kinds, scheduler_name, namespace)
-        narrow.denied += [one for one in reading.denied if any(one.what == named(need) for need in NEEDED)]
+        narrow.denied += [one for one in reading.denied if one.what in map(named, NEEDED)]
         await narrow.everything()
         return narrow.sight
     reading = _Reading(client, discovery, kinds, scheduler_name, namespace)
@@ -73,6 +73,7 @@ class _Reading:
     async def everything(self) -> bool:
         """Whether it is enough for the brain; of one namespace, that is not asked."""
         if not self._namespace and not await self._cluster():
+            await self._allowed(PODS)
             return False
         mirror, namespace = self.sight.mirror, self._namespace
         self.sight.namespace = namespace
@@ -162,6 +163,13 @@ class _Reading:
             mirror.owner_absent(ref)
         else:
             mirror.owner(with_kind(found, resource, ref.kind))
+
+    async def _allowed(self, resource: Resource) -> None:
+        """All rights that are missing are told at once."""
+        try:
+            await self._client.request("GET", resource.path(), query={"limit": "1"}, verb="list")
+        except Forbidden:
+            self.denied.append(Denied(what=named(resource), where=""))
 
     async def _listed(self, resource: Resource, kind: type[T]) -> list[T] | None:
         """None: forbidden, which is remembered."""

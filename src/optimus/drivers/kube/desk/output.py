@@ -140,4 +140,5 @@ async def _log(
     except ApiError as error:
         if patient and error.status == 400:
             return ""
-        raise
+        where = f"{pod.metadata.name} on node {pod.spec.node_name}"
+        raise type(error)(error.status, error.reason, f"{where} does not tell its output: {error.message}") from error

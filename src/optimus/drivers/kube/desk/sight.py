@@ -7,7 +7,7 @@ Must not: talk to a server.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -30,8 +30,13 @@ class Denied(Struct, frozen=True, kw_only=True):
     where: str
     """A namespace; empty: the whole cluster."""
 
-    def __str__(self) -> str:
-        return f"list {self.what}" + (f" in namespace {self.where}" if self.where else " in the whole cluster")
+
+def rights(denied: Iterable[Denied]) -> str:
+    """`list nodes, queues.optimus.dev in the cluster; list jobs.batch in namespace team-a`."""
+    by_place: dict[str, list[str]] = {}
+    for one in denied:
+        by_place.setdefault(f"namespace {one.where}" if one.where else "the cluster", []).append(one.what)
+    return "; ".join(f"list {', '.join(sorted(whats))} in {place}" for place, whats in by_place.items())
 
 
 class Keeping(Mirror):

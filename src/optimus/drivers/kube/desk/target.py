@@ -20,7 +20,7 @@ from optimus.drivers.kube.desk import changing, commands, following, output, sen
 from optimus.drivers.kube.desk.looking import look
 from optimus.drivers.kube.desk.naming import Name, gang_of, meant_by, read_name
 from optimus.drivers.kube.desk.refusing import Refused, asked, in_words, missing
-from optimus.drivers.kube.desk.sight import Sight
+from optimus.drivers.kube.desk.sight import Sight, rights
 from optimus.drivers.kube.desk.told import Happened, happened
 from optimus.drivers.kube.discovering import Discovery
 from optimus.drivers.kube.grouping import Kinds, shipped_kinds
@@ -237,11 +237,9 @@ class OnCluster:
         if not sight.denied:
             return
         if sight.whole:
-            text = f"not all could be read, so reasons may be less exact: {_rights(sight)}"
+            text = f"not all could be read, so reasons may be less exact: no right to {rights(sight.denied)}"
         else:
-            text = _denied_words(
-                sight, f"only namespace {sight.namespace} is shown, with what the scheduler wrote there"
-            )
+            text = _denied_words(sight, f"only namespace {sight.namespace} is shown, with what was written there")
         if text not in self._told:
             self._told.add(text)
             self._tell(text)
@@ -266,12 +264,10 @@ class OnCluster:
         return self._do(lambda client: happened(client, gang.partition("/")[0])).about(uids)
 
 
-def _rights(sight: Sight) -> str:
-    return ", ".join(str(one) for one in sight.denied)
-
-
 def _denied_words(sight: Sight, what: str) -> str:
-    return f"{what}: you have no right to {_rights(sight)} (ask for them, or see docs/guides/kubernetes.md)"
+    """What only makes an answer less exact is left out: the rest is what has to be asked for."""
+    needed = [one for one in sight.denied if not one.where or one.what == "pods"]
+    return f"{what}: no right to {rights(needed)}"
 
 
 class _LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
