@@ -22,6 +22,8 @@ from optimus.client.targets import FORMS, Target, is_cluster, target_of
 
 DEFAULT_NAMESPACE = ""
 """That of the target: `default` on one machine, that of the context on a cluster."""
+REFUSED, WRONG_USAGE = 1, 2
+"""Exit codes: understood, and refused or failed; what was typed cannot be used, whoever is asked."""
 VARIABLE = "OPTIMUS_TARGET"
 JOB_KINDS = ("job", "jobs", "unifiedjob", "unifiedjobs")
 Address = Annotated[
@@ -139,4 +141,4 @@ def complain(text: str) -> None:
 
 def refuse(text: str) -> NoReturn:
     complain(text)
-    raise typer.Exit(1) from None
+    raise typer.Exit(REFUSED) from None

@@ -97,6 +97,7 @@ def _watch(
 
 async def _next(sight: Sight, watching: Watching, wake: asyncio.Event, over: threading.Event) -> list[Any]:
     until = time.monotonic() + TICK_S
+    await asyncio.sleep(PAUSE_S)
     while time.monotonic() < until and not over.is_set():
         wake.clear()
         if facts := sight.mirror.news():
@@ -104,7 +105,6 @@ async def _next(sight: Sight, watching: Watching, wake: asyncio.Event, over: thr
         watching.read_owners()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(wake.wait(), 1.0)
-            await asyncio.sleep(PAUSE_S)
     return []
 
 
