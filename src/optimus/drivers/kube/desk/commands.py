@@ -25,7 +25,7 @@ READ = frozenset(
 def job_of(document: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
     spec, meta = document["spec"], document["metadata"]
     if not spec.get("image"):
-        raise invalid("--image is missing: on a cluster a command runs in a container, such as --image python:3.12")
+        raise invalid("--image: is missing; on a cluster a command runs in a container, such as --image python:3.12")
     if unread := sorted(OPTIONS.get(name, f"--{name}") for name in spec if name not in READ):
         raise invalid(f"{', '.join(unread)}: not on a cluster yet; write a Job and `optimus submit` it")
     least, most = _replicas(spec.get("replicas", 1))

@@ -12,7 +12,7 @@ import contextlib
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from optimus.client.connection import JobError
@@ -47,7 +47,7 @@ def asked_again(shown: Callable[[], dict[str, View]]) -> Iterator[View]:
         time.sleep(POLL_S)
 
 
-def watched(cluster: Cluster, kinds: Kinds, scheduler: str) -> Iterator[View]:
+def watched(cluster: Cluster, kinds: Kinds, scheduler: str) -> Generator[View, None, None]:
     """Everything first, then what is different. Ends when nobody reads on."""
     came: queue.Queue[View | JobError] = queue.Queue(1)
     over = threading.Event()

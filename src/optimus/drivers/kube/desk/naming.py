@@ -62,7 +62,7 @@ def read_name(typed: str, namespace: str, kinds: Kinds) -> Name:
         space = namespace
     kind = parts[0] if len(parts) > 1 else ""
     rest = "/".join(parts[1:] if kind else parts)
-    if not space or not rest or (kind and kind not in words):
+    if not all((space, *rest.split("/"))) or rest.count("/") > 1 or (kind and kind not in words):
         told = f"; {kind} is no kind of work" if kind and kind not in words else ""
         raise JobError(f"{typed} is no name of a job{told}: write NAME, KIND/NAME or NAMESPACE/KIND/NAME")
     return Name(space, kind, rest)

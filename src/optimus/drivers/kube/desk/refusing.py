@@ -32,7 +32,7 @@ async def asked(work: Awaitable[T]) -> T:
 
 def in_words(error: KubeError) -> JobError:
     if isinstance(error, errors.ConfigError):
-        return JobError(str(error))
+        return JobError(f"{error} (--target kube:CONTEXT, or kube: for the current one)")
     if isinstance(error, errors.Unauthorized):
         return Refused(401, "forbidden", f"the server does not know who asks (401): log in anew ({error.message})")
     if isinstance(error, errors.Forbidden):
