@@ -120,8 +120,11 @@ class Town(Stand):
         return self.view(name)
 
     def clear(self) -> None:
+        words: tuple[str, ...]
         for kind in ("jobs", "deployments", "pods"):
             words = ("delete", kind, "--all", "-n", self.namespace, "--wait=false")
+            if kind == "pods":
+                words = (*words, "--grace-period=0", "--force")  # some are on nodes where nobody would end them
             subprocess.run(self.plane.kubectl(*words), check=True, capture_output=True)
         until(lambda: not self.pods(), "nothing is left")
 

@@ -73,7 +73,8 @@ def test_records_have_the_form_that_all_tables_read(town: Town) -> None:
 def test_one_name_two_kinds(town: Town) -> None:
     town.job("twin", 1)
     town.apply(
-        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: twin, namespace: {town.namespace}, labels: {{optimus.dev/queue: {town.queue}}}}}\n"
+        f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: twin\n  namespace: {town.namespace}\n"
+        f"  labels: {{optimus.dev/queue: {town.queue}}}\n"
         f"spec: {{schedulerName: {town.scheduler}, containers: [{{name: main, image: none}}]}}\n"
     )
     town.reaches("job/twin", "Running")

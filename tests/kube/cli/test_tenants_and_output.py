@@ -46,7 +46,7 @@ def test_a_tenant_sees_its_namespace_with_the_reasons_written_there(town: Town, 
     missing = "no right to list nodepools.optimus.dev, nodes, pods, queues.optimus.dev in the cluster"
     assert missing in said.err, said.err
     told = json.loads(town.cli("explain", "mine", "-o", "json", user="alice").out)
-    assert told["why"]["code"] == "OverLimit" and missing in told["notes"][0]
+    assert told["why"]["code"] == "AboveLimit" and missing in told["notes"][0]
     refused = town.cli("submit", "-", stdin="kind: Queue\nmetadata: {name: own}\nspec: {}\n", user="alice")
     assert refused.code == 1 and "no right to change queues" in refused.err
     for words in (
@@ -84,7 +84,7 @@ def kubelet(town: Town) -> Iterator[Kubelet]:
 
 
 def test_output_of_all_replicas_with_their_names(town: Town, kubelet: Kubelet) -> None:
-    node = f"{town.namespace}-real"
+    node = f"{town.namespace}-{kubelet.port}"
     town.apply(kubelet.node(node))
     pods = ("talk-0", "talk-1")
     town.apply("".join(POD.format(name=n, namespace=town.namespace, scheduler=town.scheduler, node=node) for n in pods))
@@ -109,7 +109,7 @@ def test_following_ends_with_the_job_and_loses_nothing(town: Town, kubelet: Kube
     from optimus.drivers.kube.desk.target import OnCluster
     from optimus.kube import load
 
-    node = f"{town.namespace}-real"
+    node = f"{town.namespace}-{kubelet.port}"
     town.apply(kubelet.node(node))
     town.apply(POD.format(name="talk-0", namespace=town.namespace, scheduler=town.scheduler, node=node))
     kubelet.write("talk-0", 1, "first")

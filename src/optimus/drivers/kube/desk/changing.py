@@ -51,15 +51,6 @@ class Change(Struct, frozen=True):
     def over(self) -> bool:
         return all(self.shown[group.id]["final"] for group in self.meant.gangs)
 
-    @property
-    def sole(self) -> bool:
-        """Whether the object is this job alone, and not one of many pods."""
-        thing = self.meant.object
-        if thing is None or len(self.meant.gangs) > 1:
-            return True
-        gang = self.meant.gangs[0].id
-        return not gang.startswith(f"{thing.namespace}/pod/") and gang.count("/") == 2
-
     def owner(self) -> Anything | None:
         return self.sight.mirror.owners.get(self.meant.object.uid) if self.meant.object else None
 
@@ -86,7 +77,7 @@ async def cancel(change: Change) -> str:
         for group in change.meant.gangs:
             await _delete_pods(change, group.id)
         return f"{name}: cancelled ({before} before)"
-    if not change.sole:
+    if not change.meant.whole:
         thing = change.meant.object
         kind = thing.kind.rpartition("/")[2]
         raise conflict(
@@ -130,7 +121,7 @@ async def resume(change: Change) -> str:
 def _demand_field(change: Change, verb: str) -> None:
     """Of kinds that have no such field, it is said what can be done."""
     group = change.meant.gangs[0]
-    if change.sole and change.meant.object is not None and group.suspend_field:
+    if change.meant.whole and change.meant.object is not None and group.suspend_field:
         return
     kind = group.kind.rpartition("/")[2]
     instead = "cancel it" if kind == "Pod" else "scale it, or cancel it"

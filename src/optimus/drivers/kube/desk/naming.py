@@ -44,6 +44,8 @@ class Meant(Struct, frozen=True):
     name: str
     gangs: tuple[Group, ...]
     object: ObjectRef | None
+    whole: bool
+    """All of the object, and not one of several gangs that it is."""
 
 
 def words_of_kinds(kinds: Kinds) -> dict[str, str]:
@@ -94,11 +96,12 @@ def meant_by(sight: Sight, name: Name, shown: Mapping[str, object]) -> Meant:
         if (group := groups.group(gang)) is not None and _is_owner(group, name, sight.mirror.kinds)
     ]
     if above and not any(matches(gang, name) for gang in shown):
-        return Meant(str(name), tuple(above), above[0].object)
+        return Meant(str(name), tuple(above), above[0].object, whole=True)
     gang = gang_of(sight, name, shown)
     group = groups.group(gang)
     assert group is not None, "it is shown"
-    return Meant(gang, (group,), group.object)
+    _, kind, *rest = gang.split("/")
+    return Meant(gang, (group,), group.object, whole=len(rest) == 1 and (kind != "pod" or group.object is None))
 
 
 def matches(gang: str, name: Name) -> bool:

@@ -183,7 +183,8 @@ class OnCluster:
         """Those of a job, as they are now: also the ones that are over."""
         sight = self._look(view["namespace"], wide=False, fresh=True)
         uids = sight.mirror.groups.members(following.id_of(view))
-        return [sight.mirror.pods[uid] for uid in sorted(uids) if uid in sight.mirror.pods]
+        found = [sight.mirror.pods[uid] for uid in uids if uid in sight.mirror.pods]
+        return sorted(found, key=lambda pod: pod.metadata.name)
 
     def slot_of(self, pod: Any) -> str:
         """`worker-0`: as replicas are called everywhere."""
