@@ -21,8 +21,9 @@ def test_reasons_are_those_that_the_controller_wrote(town: Town) -> None:
     town.job("over-limit", 4)
     town.job("too-large", 1, gpus=16, queue=town.other)
     town.job("nowhere", 1, queue="nowhere")
+    town.job("no-room", 6, queue=town.other)
     town.job("no-pods", 4, suspend=True)  # it waits in the queue without pods: only events tell of it
-    names = ("over-limit", "too-large", "nowhere", "no-pods")
+    names = ("over-limit", "too-large", "nowhere", "no-room", "no-pods")
     for name in names:
         until(lambda name=name: town.told(name), f"the controller says why {name} waits")  # type: ignore[misc]
     shown = {row["name"]: row["reason"] for row in town.cli("get", "jobs", "-o", "json").rows()}
