@@ -32,7 +32,7 @@ async def asked(work: Awaitable[T]) -> T:
 
 def in_words(error: KubeError) -> JobError:
     if isinstance(error, errors.ConfigError):
-        return JobError(f"{error} (--target kube:CONTEXT, or kube: for the current one)")
+        return JobError(_as_typed(str(error)))
     if isinstance(error, errors.Unauthorized):
         return Refused(401, "forbidden", f"the server does not know who asks (401): log in anew ({error.message})")
     if isinstance(error, errors.Forbidden):
@@ -40,6 +40,11 @@ def in_words(error: KubeError) -> JobError:
     if isinstance(error, errors.ApiError):
         return Refused(error.status, CODES.get(error.status, ""), _as_said(error))
     return Unreachable(f"{error}: look at the context (kubectl config get-contexts), or name another (--target)")
+
+
+def _as_typed(text: str) -> str:
+    """What is a flag elsewhere is part of the target here."""
+    return text.replace("with --context", "with --target kube:NAME").replace("--kubeconfig or KUBECONFIG", "KUBECONFIG")
 
 
 def _as_said(error: errors.ApiError) -> str:
