@@ -36,7 +36,7 @@ Result = dict[str, Any]
 ALL = ("drain", "one500", "ten500", "admit", "arrive", "restart")
 ARRIVING_PER_S = 200.0
 AGAINST_STOCK, OF_RAW, RESTART_S = 4.0, 0.7, 15.0
-CONSOLE = Console()
+CONSOLE = Console(width=120)
 
 
 def runs(chosen: Any, peers: list[Peer]) -> dict[str, dict[str, Callable[[], Result]]]:

@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from optimus.cli.top.app import Top
 from optimus.cli.top.world import LOST
 from optimus.client import Connection
+from optimus.client.targets import OneMachine, target_of
 from tests.top.pictures import Answers, Story, change, everything, job, node, queue, reports, screen, sees, share
 
 QUEUES = [queue("speech", "", share(2000, 2000), running=1), queue("vision", "", share(2000, 1000), running=1)]
@@ -29,7 +30,7 @@ def play(
     asked: Answers | None = None,
     only: str = "",
 ) -> Top:
-    app = Top(Story(*events), cast("Connection", asked or Answers()), queue=only)
+    app = Top(Story(*events), target_of(cast("Connection", asked or Answers())), queue=only)
 
     async def run() -> None:
         async with app.run_test(size=size) as pilot:
@@ -37,6 +38,10 @@ def play(
 
     asyncio.run(run())
     return app
+
+
+def answers(app: Top) -> Answers:
+    return cast("Answers", cast("OneMachine", app._target)._asked)
 
 
 def tells(app: Top, *events: tuple[str, Any]) -> None:
@@ -194,7 +199,7 @@ def test_cancelling_names_the_job_and_only_yes_is_yes() -> None:
             await sees(app, pilot, "Cancel default/talk", "Its 1 running replica gets", "y cancel it")
             await pilot.press(no)
             await sees(app, pilot, "Cancel default/talk", gone=True)
-        assert cast("Answers", app._connection).asked == []
+        assert answers(app).asked == []
         await pilot.press("c", "y")
         await sees(app, pilot, "talk: done")
 
@@ -223,12 +228,12 @@ def test_describe_is_told_anew_when_the_job_changes_and_stays_when_it_is_gone() 
         await sees(app, pilot, "› talk")
         await pilot.press("enter")
         await sees(app, pilot, "describe default/talk", "command")
-        asked = cast("Answers", app._connection).asked
+        asked = answers(app).asked
         before = len(asked)
         tells(app, change(talk=job("talk", "speech", progress=reports(1, 2))))
         while len(asked) == before:
             await pilot.pause(0.05)
-        cast("Answers", app._connection)._refusal = "there is no job default/talk"
+        answers(app)._refusal = "there is no job default/talk"
         tells(app, change(talk=None))
         await sees(app, pilot, "there is no job default/talk", "command")
         await pilot.press("escape")

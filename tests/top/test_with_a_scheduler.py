@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from optimus.cli.top.app import Top
 from optimus.cli.top.watching import Stream
 from optimus.client import Connection
+from optimus.client.targets import target_of
 from tests.local.machines import Up, until
 from tests.top.pictures import screen, sees
 from tests.top.test_the_view import Tale
@@ -33,7 +34,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Up]:
 
 def play(tale: Tale) -> None:
     stream = Stream(Connection())
-    app = Top(stream, Connection())
+    app = Top(stream, target_of(Connection()))
 
     async def run() -> None:
         async with app.run_test(size=SIZE) as pilot:

@@ -25,7 +25,8 @@ ANYWAY = ("-h", "--help", "--version", "completion")
 """These words need no setting, and must work where one is wrong."""
 
 
-def call() -> None:
+def call(name: str = "optimus") -> None:
+    """`name`: as people call it."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that cannot show × gets a ?, not a traceback
@@ -33,7 +34,7 @@ def call() -> None:
     for option in command.params:  # typer's own way to completion: `optimus completion` says less and changes no file
         option.hidden = option.name in ("install_completion", "show_completion")
     try:
-        code = command(prog_name="optimus", default_map=_defaults(command), standalone_mode=False)
+        code = command(prog_name=name, default_map=_defaults(command), standalone_mode=False)
     except Exception as error:  # noqa: BLE001 - this is the last place where it can be said in words
         sys.exit(_excused(error))
     except SystemExit as ended:

@@ -32,7 +32,7 @@ def describe(
     kind, rest = kind_and_name(words)
     with reached(address) as target:
         if kind == "jobs":
-            job = job_name(rest, namespace)
+            job = job_name(rest, namespace, address)
             told: dict[str, Any] = {"job": target.job(job), "events": target.happenings(job)}
         else:
             told = _thing(target, kind, rest)

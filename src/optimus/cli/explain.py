@@ -10,8 +10,9 @@ import typer
 
 from optimus.cli import live
 from optimus.cli.showing import Format, FormatOption, Printer, console, dump
-from optimus.cli.target import DEFAULT_NAMESPACE, Address, Job, Namespace, connected, job_name
-from optimus.client import Connection
+from optimus.cli.target import DEFAULT_NAMESPACE, Address, Job, Namespace, job_name, reached
+from optimus.client import ApiError
+from optimus.client.targets import Target
 from optimus.drivers.sim.threads import one_thread_each
 
 if TYPE_CHECKING:
@@ -40,16 +41,19 @@ def explain(
     suggestion was tried on the copy, by the engine that decides. Fails (1) if there is no such job.
     """
     one_thread_each()
+    from msgspec import structs
+
     from optimus.cli.presents import duration
     from optimus.explaining import Ask
 
     seconds = duration("--within", within) / 1000
-    job = job_name(words, namespace)
-    with connected(address) as target:
-        seen, copied, past = _fetch(target, job, forecast)
+    job = job_name(words, namespace, address)
+    with reached(address) as target:
+        seen, copied, past, note = _fetch(target, job, forecast)
     os.nice(live.NICENESS)
     try:
         told = _explained(seen, copied, Ask(samples=samples, seconds=seconds, past=past) if forecast else None)
+        told = structs.replace(told, notes=(*told.notes, note)) if note else told
     except KeyboardInterrupt:
         console(stderr=True).print("Stopped.", style="yellow")
         raise typer.Exit(INTERRUPTED) from None
@@ -61,20 +65,26 @@ def explain(
     explain_report.report(Printer(), told, wide=output is Format.WIDE)
 
 
-def _fetch(target: Connection, job: str, forecast: bool) -> tuple[JobSeen, EngineCopy | None, Past]:
-    """What is shown of it and, where that is not all, a copy of the engine and what its journal knows."""
+def _fetch(target: Target, job: str, forecast: bool) -> tuple[JobSeen, EngineCopy | None, Past, str]:
+    """What is shown of it and, where that is not all, a copy of the engine and what its journal knows; or why not."""
     import msgspec
 
     from optimus.engine.journal_past import Past
     from optimus.explaining import JobSeen, needs_copy
 
     try:
-        seen = JobSeen.of(target.get(f"/v1/jobs/{job}"))
+        seen = JobSeen.of(target.job(job))
     except msgspec.ValidationError as error:
         raise live.other_version(target, error) from error
     if not needs_copy(seen):
-        return seen, None, Past()
-    return seen, live.fetch_copy(target), live.fetch_past(target).usable() if forecast else Past()
+        return seen, None, Past(), ""
+    try:
+        copied = live.fetch_copy(target)
+    except ApiError as error:
+        if error.code != "forbidden":
+            raise
+        return seen, None, Past(), f"neither suggestions nor a forecast: {error}"
+    return seen, copied, live.fetch_past(target).usable() if forecast else Past(), ""
 
 
 def _explained(seen: JobSeen, copied: EngineCopy | None, ask: Ask | None) -> Explanation:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optimus.cli.showing import Format, FormatOption, Printer, console, dump, tracked
-from optimus.cli.target import Address, connected
+from optimus.cli.target import Address, reached
 from optimus.drivers.sim.threads import one_thread_each
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def forecast(
     if policy:
         presents.demand_policy(policy)
     if world is None:
-        with connected(address) as target:
+        with reached(address) as target:
             present, past = live.fetch_world(target)
     else:
         present = presents.present_of(world, at)

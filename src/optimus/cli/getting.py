@@ -86,7 +86,7 @@ def get(
             rows = target.jobs(namespace=space, **filters)
             _demand_queue(target, queue, rows)
         elif kind == "jobs":
-            rows, missing = _named_jobs(target, job_names(names or [], space or DEFAULT_NAMESPACE))
+            rows, missing = _named_jobs(target, job_names(names or [], space or DEFAULT_NAMESPACE, address))
             rows = [row for row in rows if _is_wanted(row, "", filters)]
         else:
             rows, missing = _named(target.listed(kind), kind, names or [])

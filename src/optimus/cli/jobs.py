@@ -56,7 +56,7 @@ def logs(
     """Show what the replicas of a job have written, each line with whose it is where there are several."""
     if previous and (follow or attempt is not None):
         raise typer.BadParameter("is of the past and one attempt: without -f and --attempt", param_hint="--previous")
-    job = job_name(words, namespace)
+    job = job_name(words, namespace, address)
     with reached(address) as target:
         if previous:
             attempt = int(target.job(job)["attempt"]) - 1
@@ -67,23 +67,23 @@ def logs(
 
 def cancel(words: Jobs, address: Address = "", namespace: Namespace = DEFAULT_NAMESPACE) -> None:
     """End jobs for good; their replicas get their grace."""
-    _each(address, job_names(words, namespace), lambda target, job: target.cancel(job))
+    _each(address, job_names(words, namespace, address), lambda target, job: target.cancel(job))
 
 
 def suspend(words: Jobs, address: Address = "", namespace: Namespace = DEFAULT_NAMESPACE) -> None:
     """Stop jobs, after they have saved their work, until they are resumed."""
-    _each(address, job_names(words, namespace), lambda target, job: target.suspend(job))
+    _each(address, job_names(words, namespace, address), lambda target, job: target.suspend(job))
 
 
 def resume(words: Jobs, address: Address = "", namespace: Namespace = DEFAULT_NAMESPACE) -> None:
     """Let suspended jobs wait for room again."""
-    _each(address, job_names(words, namespace), lambda target, job: target.resume(job))
+    _each(address, job_names(words, namespace, address), lambda target, job: target.resume(job))
 
 
 def scale(words: Job, replicas: Size, address: Address = "", namespace: Namespace = DEFAULT_NAMESPACE) -> None:
     """Change how many replicas a job has at most."""
     with reached(address) as target:
-        typer.echo(target.scale(job_name(words, namespace), replicas))
+        typer.echo(target.scale(job_name(words, namespace, address), replicas))
 
 
 def delete(words: Thing, address: Address = "") -> None:

@@ -12,7 +12,8 @@ import os
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from optimus.client import ApiError, Connection
+from optimus.client import ApiError
+from optimus.client.targets import Target
 
 if TYPE_CHECKING:
     from optimus.drivers.sim.present import Present
@@ -23,12 +24,12 @@ NICENESS = 10
 HERE = ("127.0.0.1", "::1", "localhost")
 
 
-def fetch_copy(target: Connection) -> EngineCopy:
+def fetch_copy(target: Target) -> EngineCopy:
     """A policy from a file is run here: only one of this machine is."""
     from optimus.engine.copying import CopyError, read_copy
 
     try:
-        copied = read_copy(target.raw("/v1/state"))
+        copied = read_copy(target.state())
     except CopyError as error:
         raise other_version(target, error) from error
     if copied.policy_file and urlsplit(target.address).hostname not in HERE:
@@ -37,16 +38,17 @@ def fetch_copy(target: Connection) -> EngineCopy:
     return copied
 
 
-def fetch_past(target: Connection) -> Past:
-    from optimus.engine.journal_past import PastError, read_past
+def fetch_past(target: Target) -> Past:
+    from optimus.engine.journal_past import Past, PastError, read_past
 
     try:
-        return read_past(target.raw("/v1/past"))
+        told = target.past()
+        return read_past(told) if told else Past()
     except PastError as error:
         raise other_version(target, error) from error
 
 
-def fetch_world(target: Connection) -> tuple[Present, Past]:
+def fetch_world(target: Target) -> tuple[Present, Past]:
     """What is now, and what has been. From here on this process stands back behind all others."""
     import msgspec
 
@@ -62,5 +64,5 @@ def fetch_world(target: Connection) -> tuple[Present, Past]:
     return present, past
 
 
-def other_version(target: Connection, error: Exception) -> ApiError:
+def other_version(target: Target, error: Exception) -> ApiError:
     return ApiError(0, "", f"{target.address} tells something else than this version reads: {error}")

@@ -24,8 +24,9 @@ from optimus.cli.target import (
     refuse,
 )
 from optimus.client import ApiError
-from optimus.client.documents import job_document, to_text
-from optimus.client.targets import Target
+from optimus.client.connection import find_address
+from optimus.client.documents import job_document
+from optimus.client.targets import Target, is_cluster
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="UnifiedJob, Queue, NodePool; - reads from a pipe.")]
 Command = Annotated[list[str], typer.Argument(metavar="-- COMMAND…", help="What every replica runs.")]
@@ -64,6 +65,7 @@ Pools = Annotated[
 Workdir = Annotated[
     str, typer.Option(metavar="FOLDER", help="Where the command runs. Else where it is submitted from.")
 ]
+Image = Annotated[str, typer.Option(metavar="NAME", help="On a cluster: the image of its containers.")]
 SOURCE = "optimus run"
 FIELDS = {
     "metadata.namespace": "--namespace",
@@ -81,6 +83,7 @@ FIELDS = {
     "spec.queue": "--queue",
     "spec.pools": "--pool",
     "spec.workdir": "--workdir",
+    "spec.image": "--image",
     "spec.command": "COMMAND",
 }
 """Of the document, and what somebody has typed."""
@@ -127,6 +130,7 @@ def run(
     retries: Retries = 0,
     pool: Pools = [],  # noqa: B006
     workdir: Workdir = "",
+    image: Image = "",
     address: Address = "",
     namespace: Namespace = DEFAULT_NAMESPACE,
 ) -> None:
@@ -137,12 +141,13 @@ def run(
     document = job_document(
         command,
         name=name,
-        namespace=namespace,
+        namespace=namespace or ("" if is_cluster(find_address(address)) else "default"),
         queue=queue,
         gpu=_number(gpus, "--gpus"),
         replicas=_replicas(replicas),
         retries=retries,
         spec={
+            "image": image,
             "cpu": cpu,
             "memory": memory,
             "class": workload_class,
@@ -156,13 +161,13 @@ def run(
     )
     with reached(address) as target:
         try:
-            target.submit(to_text(document), source=SOURCE, where=str(Path.cwd()))
+            told = target.run(document, source=SOURCE, where=str(Path.cwd()))
         except ApiError as error:
             text = _as_typed(str(error))
             if all(line.startswith(TYPED) for line in text.splitlines()):
                 raise typer.BadParameter(text) from None
             refuse(text)
-        job = f"{namespace}/{document['metadata']['name']}"
+        job = told["jobs"][0]
         if detach:
             typer.echo(f"job {job} submitted")
             _warn_of_waiting(target, job)

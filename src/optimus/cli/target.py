@@ -1,6 +1,6 @@
 """The target: which scheduler a command talks to, and how its refusals are said.
 
-Why: the same verbs on this machine now and on a cluster later; a command does not know which.
+Why: the same verbs on this machine and on a cluster; a command does not know which.
 Owns: the options that name a target, names of jobs as people write them, and the exit codes of refusals.
 Must not: know what a command wants.
 """
@@ -17,9 +17,11 @@ import typer
 from optimus.cli import completing
 from optimus.cli.showing import hang_up, say
 from optimus.client import Connection, JobError
-from optimus.client.targets import FORMS, Target, demand_known, target_of
+from optimus.client.connection import find_address
+from optimus.client.targets import FORMS, Target, is_cluster, target_of
 
-DEFAULT_NAMESPACE = "default"
+DEFAULT_NAMESPACE = ""
+"""That of the target: `default` on one machine, that of the context on a cluster."""
 REFUSED, WRONG_USAGE = 1, 2
 """Exit codes: understood, and refused or failed; what was typed cannot be used, whoever is asked."""
 VARIABLE = "OPTIMUS_TARGET"
@@ -42,7 +44,7 @@ Namespace = Annotated[
         "--namespace",
         envvar="OPTIMUS_NAMESPACE",
         metavar="NAME",
-        help="Of the job, where its name has none.",
+        help="Of the job, where its name has none. Else default; on a cluster, that of the context.",
         show_envvar=False,
     ),
 ]
@@ -62,9 +64,9 @@ def choose(target: str) -> None:
         os.environ[VARIABLE] = target
 
 
-def job_name(words: list[str], namespace: str) -> str:
-    """`train`, `job train`, `job/train` and `team/train` as namespace/name."""
-    names = job_names(words, namespace)
+def job_name(words: list[str], namespace: str, address: str = "") -> str:
+    """`train`, `job train`, `job/train` and `team/train` as namespace/name; on a cluster also with a kind."""
+    names = job_names(words, namespace, address)
     if len(names) > 1:
         raise typer.BadParameter(
             f"{' '.join(words)!r} is not one job: write [job] NAME, or NAMESPACE/NAME", param_hint="NAME"
@@ -72,12 +74,13 @@ def job_name(words: list[str], namespace: str) -> str:
     return names[0]
 
 
-def job_names(words: list[str], namespace: str) -> list[str]:
+def job_names(words: list[str], namespace: str, address: str = "") -> list[str]:
     if len(words) > 1 and words[0] in JOB_KINDS:
         words = words[1:]
     elif words and words[0] in JOB_KINDS:
         raise typer.BadParameter("which job? Write its NAME after the word job", param_hint="NAME")
-    return list(dict.fromkeys(_whole_name(word, namespace) for word in words))
+    whole = _name_on_cluster if is_cluster(find_address(address)) else _whole_name
+    return list(dict.fromkeys(whole(word, namespace) for word in words))
 
 
 def _whole_name(word: str, namespace: str) -> str:
@@ -86,14 +89,25 @@ def _whole_name(word: str, namespace: str) -> str:
         head, slash, tail = tail.partition("/")
     if not head or (slash and (not tail or "/" in tail)):
         raise typer.BadParameter(f"{word!r} is no name of a job: write NAME, or NAMESPACE/NAME", param_hint="NAME")
-    return f"{head}/{tail}" if slash else f"{namespace}/{head}"
+    return f"{head}/{tail}" if slash else f"{namespace or 'default'}/{head}"
+
+
+def _name_on_cluster(word: str, namespace: str) -> str:
+    """Where no namespace is said, the target adds its own."""
+    from optimus.drivers.kube.desk.naming import read_name
+    from optimus.drivers.kube.grouping import shipped_kinds
+
+    try:
+        name = read_name(word, namespace or "default", shipped_kinds())
+    except JobError as error:
+        raise typer.BadParameter(str(error), param_hint="NAME") from None
+    return str(name) if namespace else word
 
 
 def connection_to(address: str) -> Connection:
     """A target that can be none is wrong usage; whether somebody answers there turns out later."""
     connection = Connection(address)
     try:
-        demand_known(connection.address)
         connection.check_address()
     except JobError as error:
         raise typer.BadParameter(str(error), param_hint="--target") from None
@@ -116,8 +130,20 @@ def connected(address: str) -> Iterator[Connection]:
 @contextmanager
 def reached(address: str) -> Iterator[Target]:
     """The same, for commands that need no more than a `Target`."""
-    with connected(address) as connection:
-        yield target_of(connection)
+    named = find_address(address)
+    if not is_cluster(named):
+        with connected(address) as connection:
+            yield target_of(connection)
+        return
+    from optimus.drivers.kube.desk.target import open_cluster
+
+    try:
+        yield open_cluster(named, lambda text: say(f"Warning: {text}", "yellow"))
+    except JobError as error:
+        refuse(str(error))
+    except BrokenPipeError:
+        hang_up()
+        raise typer.Exit(0) from None
 
 
 def complain(text: str) -> None:

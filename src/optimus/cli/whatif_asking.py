@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from optimus.cli import live, presents
 from optimus.cli.moments import describe_moment
-from optimus.cli.target import connected
+from optimus.cli.target import reached
 from optimus.cli.whatif_report import WhatIfTold
 from optimus.decide.policies import DEFAULT
 from optimus.drivers.sim.clockwork import SimulationError
@@ -82,7 +82,7 @@ def _live(question: Question, tell: Tell) -> WhatIfTold:
     presents.demand_nothing_of_journals({"--at": question.at, "--ahead": question.ahead})
     horizon_ms = presents.duration("--horizon", question.horizon)
     tell("asking the scheduler")
-    with connected(question.address) as target:
+    with reached(question.address) as target:
         today, past = live.fetch_world(target)
     return _played(question, today, past, horizon_ms, tell)
 

@@ -1,6 +1,6 @@
 """Targets: who is asked, behind one small interface.
 
-Why: the same verbs on this machine and, later, on a cluster; a command does not know which it has.
+Why: the same verbs on this machine and on a cluster; a command does not know which it has.
 Owns: what a command may ask of a scheduler, and which name means which.
 Must not: show anything, or know what is shown.
 """
@@ -12,15 +12,21 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from optimus.client import waiting
-from optimus.client.connection import HERE, Connection, JobError
+from optimus.client.connection import HERE, ApiError, Connection
+from optimus.client.documents import to_text
 
 View = dict[str, Any]
 KUBE = "kube:"
-FORMS = f"{HERE} (this machine) or http://HOST:PORT"
+FORMS = f"{HERE} (this machine), http://HOST:PORT, or {KUBE}CONTEXT (a cluster of your kubeconfig)"
 
 
 class Target(Protocol):
     """A job is namespace/name; views are the records of docs/reference/http.md. What is refused raises `JobError`."""
+
+    @property
+    def address(self) -> str:
+        """As it is named."""
+        ...
 
     def jobs(self, **wanted: str) -> list[View]:
         """By namespace, queue, phase or jobClass; the oldest first."""
@@ -37,7 +43,19 @@ class Target(Protocol):
         """Why nothing new starts there now; empty if all is well."""
         ...
 
+    def state(self) -> bytes:
+        """A copy of the engine (`optimus.engine.copying`), for whoever explains or forecasts."""
+        ...
+
+    def past(self) -> bytes:
+        """What its journal knows of who came (`optimus.engine.journal_past`); empty if nothing is."""
+        ...
+
     def submit(self, text: str, *, source: str, where: str) -> View: ...
+    def run(self, document: View, *, source: str, where: str) -> View:
+        """A command, as the UnifiedJob that says it; answers as `submit` does."""
+        ...
+
     def cancel(self, job: str) -> str: ...
     def suspend(self, job: str) -> str: ...
     def resume(self, job: str) -> str: ...
@@ -64,6 +82,10 @@ class OneMachine:
     def __init__(self, connection: Connection) -> None:
         self._asked = connection
 
+    @property
+    def address(self) -> str:
+        return self._asked.address
+
     def jobs(self, **wanted: str) -> list[View]:
         found: list[View] = self._asked.get("/v1/jobs", **wanted)
         return found
@@ -87,9 +109,20 @@ class OneMachine:
     def trouble(self) -> str:
         return str(self._asked.get("/v1/info").get("trouble") or "")
 
+    def state(self) -> bytes:
+        return self._asked.raw("/v1/state")
+
+    def past(self) -> bytes:
+        return self._asked.raw("/v1/past")
+
     def submit(self, text: str, *, source: str, where: str) -> View:
         told: View = self._asked.post("/v1/submit", text.encode(), source=source, where=where)
         return told
+
+    def run(self, document: View, *, source: str, where: str) -> View:
+        if document["spec"].get("image"):
+            raise ApiError(422, "invalid", "spec.image: commands run as they are here; images are for clusters")
+        return self.submit(to_text(document), source=source, where=where)
 
     def cancel(self, job: str) -> str:
         return str(self._asked.delete(f"/v1/jobs/{job}"))
@@ -122,10 +155,5 @@ def target_of(connection: Connection) -> Target:
     return OneMachine(connection)
 
 
-def demand_known(name: str) -> None:
-    """A form that is known but not served yet is told as that, and not as a wrong address."""
-    if name.startswith(KUBE):
-        raise JobError(
-            f"{name}: Kubernetes clusters cannot be asked yet, they come with the Kubernetes driver; "
-            f"a target is {FORMS}"
-        )
+def is_cluster(name: str) -> bool:
+    return name.startswith(KUBE)

@@ -22,7 +22,8 @@ from optimus.cli.top.pieces import Line, cut
 from optimus.cli.top.rooms import rooms_for
 from optimus.cli.top.watching import Source
 from optimus.cli.top.world import View, World
-from optimus.client import Connection, JobError
+from optimus.client import JobError
+from optimus.client.targets import Target
 
 BETWEEN_S = 0.2
 """What comes within this time is drawn together."""
@@ -58,11 +59,11 @@ class Top(App[None]):
         Binding("escape", "everything", show=False),
     ]
 
-    def __init__(self, source: Source, connection: Connection, *, queue: str = "", address: str = "") -> None:
+    def __init__(self, source: Source, target: Target, *, queue: str = "", address: str = "") -> None:
         super().__init__(ansi_color=True)  # the terminal's own colours, be it light or dark
         self.theme = "ansi-dark"
         self._source = source
-        self._connection = connection
+        self._target = target
         self._address = address
         """Of commands that are started from here, if it was given."""
         self.world = World()
@@ -126,7 +127,7 @@ class Top(App[None]):
         self._draw_queues()
         self._draw_gpus()
         self._make_room()
-        head.update(keys.head(self.world, self._connection.address, now_s, self.size.width))
+        head.update(keys.head(self.world, self._target.address, now_s, self.size.width))
         word.update(cut(self._said(now_s), self.size.width))
 
     def _draw_jobs(self, now_ms: int) -> None:
@@ -256,7 +257,7 @@ class Top(App[None]):
         if self.focused is not None and self.focused.id == "queues":
             self._only_chosen_queue()
         elif job := self._chosen_job():
-            self.push_screen(Described(self._connection, job))
+            self.push_screen(Described(self._target, job))
 
     def action_explain(self) -> None:
         if job := self._chosen_job():
@@ -270,16 +271,16 @@ class Top(App[None]):
 
     def action_suspend(self) -> None:
         if job := self._chosen_job():
-            self._ask(lambda: self._connection.post(f"/v1/jobs/{job}/suspend"))
+            self._ask(lambda: self._target.suspend(job))
 
     def action_resume(self) -> None:
         if job := self._chosen_job():
-            self._ask(lambda: self._connection.post(f"/v1/jobs/{job}/resume"))
+            self._ask(lambda: self._target.resume(job))
 
     def action_scale(self, by: int) -> None:
         if job := self._chosen_job():
-            body = b'{"replicas": %d}' % max(self.world.jobs[job]["maxReplicas"] + by, 1)
-            self._ask(lambda: self._connection.post(f"/v1/jobs/{job}/scale", body))
+            replicas = max(self.world.jobs[job]["maxReplicas"] + by, 1)
+            self._ask(lambda: self._target.scale(job, replicas))
 
     def action_cancel(self) -> None:
         if job := self._chosen_job():
@@ -287,7 +288,7 @@ class Top(App[None]):
             self.push_screen(question, lambda yes: self._cancel(job) if yes else None)
 
     def _cancel(self, job: str) -> None:
-        self._ask(lambda: self._connection.delete(f"/v1/jobs/{job}"))
+        self._ask(lambda: self._target.cancel(job))
 
     def action_filter(self) -> None:
         field = self.query_one("#filter")

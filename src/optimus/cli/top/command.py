@@ -9,7 +9,10 @@ from typing import Annotated
 import typer
 
 from optimus.cli.showing import console
-from optimus.cli.target import Address, connection_to
+from optimus.cli.target import Address, connection_to, reached
+from optimus.cli.top.watching import Changes, Source, Stream
+from optimus.client.connection import find_address
+from optimus.client.targets import Target, is_cluster, target_of
 
 OnlyQueue = Annotated[str, typer.Option("--queue", metavar="NAME", help="Jobs of this queue, and of those below it.")]
 
@@ -23,10 +26,16 @@ def top(queue: OnlyQueue = "", address: Address = "") -> None:
         told = "Error: `optimus top` needs a terminal: into a pipe or a file, use `optimus get jobs` (or -o json)"
         console(stderr=True).print(told, style="red", markup=False)
         raise typer.Exit(1)
-    watched, asked = connection_to(address), connection_to(address)
+    if is_cluster(find_address(address)):
+        with reached(address) as cluster:
+            _run(Changes(cluster), cluster, queue, address)
+        return
+    _run(Stream(connection_to(address)), target_of(connection_to(address)), queue, address)
+
+
+def _run(source: Source, target: Target, queue: str, address: str) -> None:
     for said in ("COLUMNS", "LINES"):  # the terminal knows better, and may be resized
         os.environ.pop(said, None)
     from optimus.cli.top.app import Top
-    from optimus.cli.top.watching import Stream
 
-    Top(Stream(watched), asked, queue=queue, address=address).run()
+    Top(source, target, queue=queue, address=address).run()

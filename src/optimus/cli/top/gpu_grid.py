@@ -135,7 +135,7 @@ def cell(node: View, device: int, jobs: Mapping[str, View], queues: Mapping[str,
     if not used:
         there = node["ready"] and device not in gone(node)
         return Piece(FREE, "dim") if there else Piece(NOT_READY, "red")
-    names = {"/".join(workload.split("/")[:2]) for workload in workloads}
+    names = {one if one in jobs else "/".join(one.split("/")[:2]) for one in workloads}  # a part is of its job
     here = [view for name in names if (view := jobs.get(name)) is not None]
     whole = used >= 1000
     owners = {view["queue"] for view in here}

@@ -18,7 +18,8 @@ from optimus.cli.top import reports
 from optimus.cli.top.asking import in_background
 from optimus.cli.top.panes import Lines
 from optimus.cli.top.pieces import Line, Piece
-from optimus.client import Connection, JobError
+from optimus.client import JobError
+from optimus.client.targets import Target
 
 MOST_LINES = 10_000
 BETWEEN_S = 0.2
@@ -63,10 +64,10 @@ class Page(ModalScreen[None]):
 class Described(Page):
     """Of one job, told anew whenever it changes."""
 
-    def __init__(self, connection: Connection, job: str) -> None:
+    def __init__(self, target: Target, job: str) -> None:
         super().__init__(f"describe {job}")
         self.job = job
-        self._connection = connection
+        self._target = target
         self._lines: list[Line] = [(Piece("asked …", "dim"),)]
         self._asks = self._again = False
 
@@ -88,12 +89,11 @@ class Described(Page):
 
     def _asked(self, width: int) -> list[Line] | JobError:
         try:
-            view = self._connection.get(f"/v1/jobs/{self.job}")
-            return reports.described(view, self._connection.get(f"/v1/jobs/{self.job}/events"), width)
+            return reports.described(self._target.job(self.job), self._target.happenings(self.job), width)
         except JobError as error:
             return error
         except (KeyError, TypeError, ValueError) as error:
-            return JobError(f"{self._connection.address} tells something else than this version reads: {error!r}")
+            return JobError(f"{self._target.address} tells something else than this version reads: {error!r}")
 
     def _told(self, answer: list[Line] | JobError) -> None:
         self._asks = False

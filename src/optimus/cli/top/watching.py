@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from optimus.cli.top.world import LOST
 from optimus.client import Connection, JobError
+from optimus.client.targets import Target
 
 PAUSES_S = (0.2, 0.5, 1.0, 2.0)
 
@@ -57,3 +58,38 @@ class Stream:
             self._over.wait(PAUSES_S[min(times, len(PAUSES_S) - 1)])
             times += 1
             self._connection.look_again()
+
+
+class Changes:
+    """The same of a target that is no connection, such as a cluster."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._came: deque[tuple[str, Any]] = deque()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+
+    def news(self) -> list[tuple[str, Any]]:
+        return [self._came.popleft() for _ in range(len(self._came))]
+
+    def _watch(self) -> None:
+        times = 0
+        while not self._over.is_set():
+            event, lost = "everything", "it told nothing more"
+            try:
+                for told in self._target.changes():
+                    if self._over.is_set():
+                        return
+                    self._came.append((event, told))
+                    event, times = "change", 0
+            except JobError as error:
+                lost = str(error)
+            self._came.append((LOST, lost))
+            self._over.wait(PAUSES_S[min(times, len(PAUSES_S) - 1)])
+            times += 1

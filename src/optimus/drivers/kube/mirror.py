@@ -306,14 +306,17 @@ class Mirror:
 
     def _nodes_news(self, names: Set[str]) -> list[Observation]:
         facts: list[Observation] = []
+        fresh: set[str] = set()
         for name in sorted(names):
             if (node := self.nodes.get(name)) is None:
                 continue
-            read = self._read_node(name, node)
+            if new := name not in self._known_nodes:  # empty: who of ours is on it is told next, and is nobody else
+                fresh.add(name)
+            read = read_node(node, gpu_names=self._gpu_names) if new else self._read_node(name, node)
             if self._known_nodes.get(name) != read:
                 self._known_nodes[name] = read
                 facts.append(NodeSeen(read))
-        self._dirty_nodes -= names
+        self._dirty_nodes -= names - fresh
         return facts
 
     def _read_node(self, name: str, node: KubeNode) -> Node:

@@ -104,7 +104,7 @@ class Watching:
             if ref.uid and found.metadata.uid != ref.uid:
                 self._mirror.owner_absent(ref)
             else:
-                self._mirror.owner(_named(found, resource, ref.kind))
+                self._mirror.owner(with_kind(found, resource, ref.kind))
         except (NotFound, Forbidden):
             self._mirror.owner_absent(ref)
         except KubeError as error:
@@ -169,13 +169,13 @@ class Watching:
             if change.what is What.DELETED:
                 self._mirror.owner_gone(change.uid)
             elif change.object is not None:
-                self._mirror.owner(_named(change.object, resource, kind))
+                self._mirror.owner(with_kind(change.object, resource, kind))
             self._wake()
 
         return tell
 
 
-def _named(thing: Anything, resource: Resource, kind: str) -> Anything:
+def with_kind(thing: Anything, resource: Resource, kind: str) -> Anything:
     """Lists do not say of what kind their items are."""
     if thing.kind:
         return thing

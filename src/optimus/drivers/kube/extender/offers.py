@@ -98,7 +98,7 @@ class Offering(Writer):
         outcome: Outcome = Refused(NOT_TAKEN, f"kube-scheduler did not take {node} within {self._hold_s:.0f} s")
         try:
             note: dict[str, Any] = {"metadata": {"uid": uid, "annotations": {OFFERED: node}}}
-            await self.patch(PODS, pod, note, namespace=namespace)
+            await self.patch(PODS, pod, note, namespace=namespace, subresource="status")  # a right we have anyway
             async with asyncio.timeout(self._hold_s):
                 refused = await offer.taken
             outcome = refused or await super().bind(

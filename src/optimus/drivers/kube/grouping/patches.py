@@ -27,9 +27,9 @@ def start_patch(group: Group, node_selector: Mapping[str, str] | None = None) ->
     if not group.suspended or not group.suspend_field or group.object is None:
         return None
     body = _body(group.object, None)
-    _put(body, group.suspend_field, False)
+    put(body, group.suspend_field, False)
     if node_selector and group.directives_field:
-        _put(body, (*group.directives_field, "spec", "nodeSelector"), dict(node_selector))
+        put(body, (*group.directives_field, "spec", "nodeSelector"), dict(node_selector))
     return Patch(object=group.object, body=body)
 
 
@@ -38,7 +38,7 @@ def stop_patch(group: Group) -> Patch | None:
     if group.suspended or not group.stop.field or group.object is None:
         return None
     body = _body(group.object, "true")
-    _put(body, group.stop.field, True)
+    put(body, group.stop.field, True)
     return Patch(object=group.object, body=body)
 
 
@@ -47,7 +47,7 @@ def _body(thing: ObjectRef, mark: str | None) -> dict[str, Any]:
     return {"metadata": {**uid, "annotations": {SUSPENDED: mark}}}
 
 
-def _put(body: dict[str, Any], path: Sequence[str], value: Any) -> None:
+def put(body: dict[str, Any], path: Sequence[str], value: Any) -> None:
     for key in path[:-1]:
         body = body.setdefault(key, {})
     body[path[-1]] = value
