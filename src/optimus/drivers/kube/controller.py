@@ -98,10 +98,14 @@ class Controller:
                 await self._stand(client, watching, stop)
 
     async def _sync(self, watching: Watching) -> None:
-        await watching.start()
-        self._set_up = await watch_queues(watching, self.mirror)
+        gc.disable()  # tens of thousands of objects that stay: searching them again and again takes seconds
+        try:
+            await watching.start()
+            self._set_up = await watch_queues(watching, self.mirror)
+        finally:
+            gc.freeze()
+            gc.enable()
         self.synced.set()
-        gc.freeze()  # tens of thousands of objects that stay: searching them again and again takes seconds
         self.metrics.synced = True
         self._alive()
         LOG.info("synced: %d nodes, %d pods", len(self.mirror.nodes), len(self.mirror.pods))

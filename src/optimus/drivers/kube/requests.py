@@ -16,7 +16,9 @@ Must not: look at other pods or at nodes. Counters of neighbours are added by `c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from optimus.drivers.kube.objects import Container, Pod, Quantities, Resources
@@ -52,8 +54,34 @@ class Sorted(Struct, frozen=True):
     accelerators: dict[str, int]
 
 
+_READ: dict[bytes, Request] = {}
+"""By all that a request follows from: pods of one template are thousands, and read once."""
+_MOST_READ = 4096
+
+
 def request_of(pod: Pod, gpu_names: tuple[str, ...] = GPU_NAMES) -> Request:
     """Raises MalformedError."""
+    key = _ENCODE(_all_that_counts(pod, gpu_names))
+    if (known := _READ.get(key)) is None:
+        if len(_READ) >= _MOST_READ:
+            _READ.clear()
+        known = _READ[key] = _request_of(pod, gpu_names)
+    return known
+
+
+_ENCODE = msgspec.msgpack.Encoder().encode
+
+
+def _all_that_counts(pod: Pod, gpu_names: tuple[str, ...]) -> tuple[Any, ...]:
+    spec, status, notes = pod.spec, pod.status, pod.metadata.annotations or {}
+    running = [(one.name, one.resources, one.allocated_resources) for one in status.container_statuses or ()]
+    running += [(one.name, one.resources, one.allocated_resources) for one in status.init_container_statuses or ()]
+    whole_pod = (spec.resources, spec.overhead, status.resources, status.allocated_resources)
+    ours = [notes.get(name) for name in (FRACTION, GPU_MEMORY, MODELS)]
+    return (spec.containers, spec.init_containers, whole_pod, running, _resize_is_impossible(pod), ours, gpu_names)
+
+
+def _request_of(pod: Pod, gpu_names: tuple[str, ...]) -> Request:
     try:
         found = sort_out(effective(pod), gpu_names)
     except QuantityError as error:
