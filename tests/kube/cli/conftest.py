@@ -76,6 +76,10 @@ class Town(Stand):
             }
             for name, limit in limits.items()
         ]
+        # Once the server knows queues, those who name none need this one: other stories of the same server do.
+        queues.append(
+            {"apiVersion": "optimus.dev/v1alpha1", "kind": "Queue", "metadata": {"name": "default"}, "spec": {}}
+        )
         done = subprocess.run(
             self.plane.kubectl("apply", "-f", "-"),
             input=yaml.safe_dump_all(queues),
