@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from optimus.drivers.kube.desk.sight import Denied, Sight
@@ -27,7 +29,7 @@ from optimus.drivers.kube.objects import (
     StorageClass,
     VolumeClaim,
 )
-from optimus.drivers.kube.queues import POOLS, QUEUES, read_pool, read_queue
+from optimus.drivers.kube.queues import POOLS, QUEUES, Unreadable, read_pool, read_queue
 from optimus.drivers.kube.volumes import Around
 from optimus.drivers.kube.watching import CLAIMS, CLASSES, VOLUMES, with_kind
 from optimus.kube import Client, Resource
@@ -121,13 +123,22 @@ class _Reading:
             return True
         queues, pools = await asyncio.gather(self._listed(QUEUES, Anything), self._listed(POOLS, Anything))
         for thing in pools or ():
-            if (pool := read_pool(thing)) is not None:
-                mirror.pool(pool)
+            with self._left_out("pool", thing):
+                mirror.pool(read_pool(thing))
         for thing in queues or ():
-            if (queue := read_queue(thing)) is not None:
+            with self._left_out("queue", thing):
+                queue = read_queue(thing)
                 mirror.queue(queue)
                 self.sight.statuses[queue.name] = thing.status if isinstance(thing.status, dict) else {}
         return queues is not None and pools is not None
+
+    @contextmanager
+    def _left_out(self, what: str, thing: Anything) -> Iterator[None]:
+        """As the controller does with one that it cannot read."""
+        try:
+            yield
+        except Unreadable as error:
+            self.sight.unusable.append(f"{what} {thing.metadata.name} cannot be used, and is left out: {error}")
 
     async def _owners(self) -> None:
         for api_kind in self._kinds:

@@ -64,6 +64,8 @@ class Sight:
         self.namespace = ""
         """Where only one namespace can be seen: that one. Then nothing is decided, and `plan` is None."""
         self.denied: tuple[Denied, ...] = ()
+        self.unusable: list[str] = []
+        """Queues and pools that cannot be read, with why."""
         self.plan: Plan | None = None
         self.now_ms = 0
         self.nodes: dict[str, Node] = {}

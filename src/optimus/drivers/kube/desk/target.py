@@ -235,15 +235,16 @@ class OnCluster:
         return sight
 
     def _remark(self, sight: Sight) -> None:
-        if not sight.denied:
-            return
-        if sight.whole:
-            text = f"not all could be read, so reasons may be less exact: no right to {rights(sight.denied)}"
-        else:
-            text = _denied_words(sight, f"only namespace {sight.namespace} is shown, with what was written there")
-        if text not in self._told:
-            self._told.add(text)
-            self._tell(text)
+        texts = [*sight.unusable]
+        if sight.denied and sight.whole:
+            texts.append(f"not all could be read, so reasons may be less exact: no right to {rights(sight.denied)}")
+        elif sight.denied:
+            shown = f"only namespace {sight.namespace} is shown, with what was written there"
+            texts.append(_denied_words(sight, shown))
+        for text in texts:
+            if text not in self._told:
+                self._told.add(text)
+                self._tell(text)
 
     def _shown(self, sight: Sight) -> dict[str, View]:
         shown = views.job_views(sight)
