@@ -26,6 +26,7 @@ import yaml
 from benchmarks.kube_contenders import Contender, Peer
 from benchmarks.kube_world import (
     GPUS,
+    IN_FLIGHT,
     JOBS,
     NAMESPACE,
     Gangs,
@@ -41,7 +42,7 @@ from benchmarks.kube_world import (
 from hack.controlplane import ControlPlane
 from hack.controlplane.processes import Process, cpu_seconds
 from hack.operators import KUEUE, install
-from optimus.kube import load
+from optimus.kube import Client, Cluster, Writer, load
 from optimus.kube.resources import PODS
 
 LONGEST_S = 900.0
@@ -105,9 +106,7 @@ def arrive(contender: Contender, nodes: int, shape: Shape, per_s: float) -> dict
         with _spending(plane, contender.start(plane)) as spent:
             time.sleep(SYNC_S)
             begun = time.monotonic()
-            for number, name in enumerate(gang_names(shape)):
-                time.sleep(max(0.0, begun + number * shape.size / per_s - time.monotonic()))
-                asyncio.run(_one_gang(plane, contender, name, shape.size))
+            asyncio.run(_come(cluster, contender, shape, per_s))
             run = _seen(watcher, begun, spent)
     waited = np.array(run.waited) if run.waited else np.zeros(1)
     half, nearly = (round(float(np.percentile(waited, share)), 3) for share in (50, 99))
@@ -147,10 +146,16 @@ async def _make(plane: ControlPlane, contender: Contender, shape: Shape, peer: P
     return await make(cluster, PODS, [peer.dressed(one, shape) for one in pods(shape, contender.scheduler, Gangs.NONE)])
 
 
-async def _one_gang(plane: ControlPlane, contender: Contender, name: str, size: int) -> None:
-    cluster = load(str(plane.kubeconfig()))
-    members = [pod(name, index, size, contender.scheduler, contender.gangs) for index in range(size)]
-    await make(cluster, PODS, members)
+async def _come(cluster: Cluster, contender: Contender, shape: Shape, per_s: float) -> None:
+    """Gang after gang, each at its time, whether those before it are all there or not."""
+    begun = time.monotonic()
+    async with Client(cluster) as client, asyncio.TaskGroup() as coming:
+        writer = Writer(client, in_flight=IN_FLIGHT, timeout_s=60.0)
+        for number, name in enumerate(gang_names(shape)):
+            await asyncio.sleep(max(0.0, begun + number * shape.size / per_s - time.monotonic()))
+            for index in range(shape.size):
+                one = pod(name, index, shape.size, contender.scheduler, contender.gangs)
+                coming.create_task(writer.create(PODS, one, namespace=NAMESPACE))
 
 
 def _old_pods(contender: Contender, nodes: int, count: int) -> list[dict[str, Any]]:
