@@ -53,7 +53,7 @@ def test_it_grows_at_the_next_resize_and_it_is_said_when() -> None:
     told = size(world(since="-20s"))
     assert told is not None and told.code == "GrowsLater"
     assert told.text == (
-        "grows to 8 replicas in 40s, if nothing else comes: it started 20s ago, and a size stays for a while"
+        "gets up to 8 replicas in 40s, if nothing else comes: it started 20s ago, and a size stays for a while"
     )
 
 

@@ -167,11 +167,11 @@ SENTENCES: dict[Code, str] = {
     Code.QUEUE_DRAINING: "queue {queue} is being drained",
     Code.HOLD_EXPIRED: "its place was held for {held} and not taken",
     Code.ROOM_LOST: "a part of the room held for it is gone",
-    Code.OVERBOOKED: "bound to {node} at the same moment as others, {given}; it starts again where there is room",
-    Code.BOUND_LATE: "bound to {node} by a leader whose time was over, and {why}; it starts again with its gang",
+    Code.OVERBOOKED: "came to {node} at the same moment as others, {given}; it starts again where there is room",
+    Code.BOUND_LATE: "a leader whose time was over sent it to {node}, and {why}; it starts again with its gang",
     Code.LEFT_BEHIND: "runs on {where}, no longer part of the cluster: it may end there, and nothing new is put there",
-    Code.GROWS_NOW: "grows to {replicas} replicas with the next decision",
-    Code.GROWS_LATER: "grows to {replicas} replicas in {wait}, if nothing else comes: it {did} {ago} ago, and a size "
+    Code.GROWS_NOW: "gets up to {replicas} replicas with the next decision",
+    Code.GROWS_LATER: "gets up to {replicas} replicas in {wait}, if nothing else comes: it {did} {ago} ago, and a size "
     "stays for a while",
     Code.NOT_WORTH_IT: "there is room for {replicas} replicas, but a restart costs {cost}: as it runs now, that does "
     "not pay back yet",

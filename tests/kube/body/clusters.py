@@ -187,6 +187,11 @@ class Stand:
             and (not group or pod["metadata"]["name"].startswith(f"{group}-"))
         ]
 
+    def gpus(self) -> int:
+        """Of the whole plane: other stories may have left a cordoned node."""
+        nodes = json.loads(self.plane.get("/api/v1/nodes"))["items"]
+        return sum(int(node["status"]["allocatable"].get("nvidia.com/gpu", 0)) for node in nodes)
+
     def over_committed(self) -> dict[str, int]:
         """Nodes that have more GPUs given away than they have, with how many are given away."""
         given: Counter[str] = Counter()
@@ -194,7 +199,7 @@ class Stand:
             for container in pod["spec"]["containers"]:
                 given[pod["spec"]["nodeName"]] += int(container["resources"]["limits"]["nvidia.com/gpu"])
         have = {
-            node["metadata"]["name"]: int(node["status"]["allocatable"]["nvidia.com/gpu"])
+            node["metadata"]["name"]: int(node["status"]["allocatable"].get("nvidia.com/gpu", 0))
             for node in json.loads(self.plane.get("/api/v1/nodes"))["items"]
         }
         return {name: count for name, count in given.items() if count > have.get(name, 0)}

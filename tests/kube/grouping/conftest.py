@@ -16,6 +16,7 @@ A_NODE = {
     "apiVersion": "v1",
     "kind": "Node",
     "metadata": {"name": NODE, "annotations": {"kwok.x-k8s.io/node": "fake"}},
+    "spec": {"unschedulable": True},  # pods are bound to it by the stories themselves; other stories do without it
     "status": {"allocatable": {"cpu": "999", "memory": "999Gi", "pods": "999", "nvidia.com/gpu": "999"}},
 }
 NewCluster = Callable[[ControlPlane], Cluster]
