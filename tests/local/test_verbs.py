@@ -160,6 +160,19 @@ def test_who_does_not_look_is_told_at_once_that_it_never_starts(up: Up) -> None:
     up.cli("cancel", "vast")
 
 
+def test_who_looks_is_told_too_and_a_script_that_gives_up_leaves_no_job_behind(up: Up) -> None:
+    command = [sys.executable, "-m", "optimus", "run", "--name", "wide", "--gpus", "99", "--", "true"]
+    running = subprocess.Popen(command, env=up.environment, stderr=subprocess.PIPE, text=True)
+    assert running.stderr is not None
+    told = iter(running.stderr.readline, "")
+    assert any(line.startswith("Warning: as it is, it never starts: ") for line in told)
+    running.terminate()
+    assert "job default/wide cancelled" in running.stderr.read()
+    assert running.wait() == 130
+    running.stderr.close()
+    assert up.job("wide")["phase"] == "Cancelled"
+
+
 def test_output_is_as_it_was_written(up: Up) -> None:
     ran = up.cli("run", "--name", "raw", "--gpus", "0", "--", "printf", "a\\tb\\n[bold]c\\n\\033[31md\\033[0m\\n")
     assert ran.stdout == "a\tb\n[bold]c\n\x1b[31md\x1b[0m\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 from typing import NoReturn
@@ -18,8 +19,10 @@ INTERRUPTED = 130
 
 
 def to_the_end(target: Target, job: str) -> str:
-    """Show output and changes of phase until it is over. Ctrl-C cancels. Returns the last phase."""
+    """Show output and changes of phase until it is over. Ctrl-C cancels, and so does SIGTERM: nobody would know of a
+    job that a script has given up. Returns the last phase."""
     say(f"job {job} submitted", "dim")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     watching = threading.Thread(target=_phases, args=(target, job), daemon=True)
     watching.start()
     try:
@@ -89,8 +92,19 @@ def _phases(target: Target, job: str) -> None:
             if _phase(view) != last:
                 last = _phase(view)
                 say(f"job {job} {last}", "dim")
+                warn_of_waiting(view)
     except JobError:  # whoever follows the output says so
         return
+
+
+def warn_of_waiting(view: View) -> None:
+    """For something that never comes, as long as nobody changes anything."""
+    from optimus.model.reasons import NEVER_AS_IT_IS
+
+    reason = view["reason"]
+    if reason is not None and reason["code"] in NEVER_AS_IT_IS:
+        told = f"Warning: as it is, it never starts: {reason['text']}"
+        console(stderr=True).print(told, style="yellow", markup=False)
 
 
 def _phase(view: View) -> str:

@@ -71,7 +71,7 @@ def cancel(words: Jobs, address: Address = "", namespace: Namespace = DEFAULT_NA
 
 
 def suspend(words: Jobs, address: Address = "", namespace: Namespace = DEFAULT_NAMESPACE) -> None:
-    """Stop jobs, after they have saved their work, until they are resumed."""
+    """Stop jobs until they are resumed. Those with a checkpoint save their work first; others begin anew."""
     _each(address, job_names(words, namespace, address), lambda target, job: target.suspend(job))
 
 

@@ -26,7 +26,7 @@ from optimus.cli.target import (
 from optimus.client import ApiError
 from optimus.client.connection import find_address
 from optimus.client.documents import job_document
-from optimus.client.targets import Target, is_cluster
+from optimus.client.targets import is_cluster
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="UnifiedJob, Queue, NodePool; - reads from a pipe.")]
 Command = Annotated[list[str], typer.Argument(metavar="-- COMMAND…", help="What every replica runs.")]
@@ -170,21 +170,10 @@ def run(
         job = told["jobs"][0]
         if detach:
             typer.echo(f"job {job} submitted")
-            _warn_of_waiting(target, job)
+            following.warn_of_waiting(target.job(job))
             return
         phase = following.to_the_end(target, job)
     raise typer.Exit(0 if phase == "Succeeded" else 1)
-
-
-def _warn_of_waiting(target: Target, job: str) -> None:
-    """Nobody looks: what waits for something that never comes is said now."""
-    from optimus.model.reasons import NEVER_AS_IT_IS
-
-    reason = target.job(job)["reason"]
-    if reason is not None and reason["code"] in NEVER_AS_IT_IS:
-        console(stderr=True).print(
-            f"Warning: as it is, it never starts: {reason['text']}", style="yellow", markup=False
-        )
 
 
 def _as_typed(text: str) -> str:
