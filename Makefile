@@ -1,7 +1,7 @@
 # One door to everything. `make` alone lists the targets; each of them sets the environment up first when needed.
 
 PYTHON  ?= $(shell command -v python3.11 || command -v python3)
-WORKERS ?= 2
+WORKERS ?= 3
 MINUTES ?= 10
 
 VENV   := .venv

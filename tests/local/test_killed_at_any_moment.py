@@ -23,7 +23,7 @@ def test_what_runs_outlives_its_scheduler_and_is_known_again(tmp_path: Path) -> 
         machine.cli("run", "-d", "--name", "long", "--", "bash", "-c", command)
         machine.reaches("long", "Running")
         started = machine.job("long")["replicas"][0]
-        assert "1 replicas go on running" in machine.stop()
+        assert "1 replica goes on running" in machine.stop()
         time.sleep(0.5)
         machine.start()
         assert machine.job("long")["replicas"][0] == started, "the very same process"

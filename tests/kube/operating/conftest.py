@@ -19,10 +19,14 @@ def installed(plane: ControlPlane) -> Installed:
 
 @pytest.fixture
 def stand(installed: Installed, namespace_name: str) -> Iterator[Installed]:
-    """The installation, with a namespace and nodes of this story."""
+    """The installation, with a namespace and nodes of this story. Those of others are closed meanwhile: they would lend
+    room, and be counted."""
     made = Installed(installed.plane, namespace_name[:40].strip("-"), installed.token)
+    others = made.open_nodes()
+    made.close_nodes(others)
     yield made
     made.stop()
+    made.close_nodes(others, closed=False)
 
 
 @pytest.fixture(scope="session")

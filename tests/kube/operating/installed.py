@@ -41,6 +41,15 @@ class Installed(Stand):
         )
         return super().start(*mine, *options, module=module)
 
+    def open_nodes(self) -> list[str]:
+        found = json.loads(self.plane.get("/api/v1/nodes"))["items"]
+        return [node["metadata"]["name"] for node in found if not node["spec"].get("unschedulable")]
+
+    def close_nodes(self, names: list[str], *, closed: bool = True) -> None:
+        if names:
+            words = self.plane.kubectl("cordon" if closed else "uncordon", *names)
+            subprocess.run(words, check=True, capture_output=True)
+
     def told(self, path: str) -> tuple[int, str]:
         """What the controller that was started last answers; 0 if it does not."""
         try:
