@@ -11,6 +11,7 @@ import yaml
 
 from hack.controlplane import ControlPlane
 from hack.controlplane.processes import free_ports
+from optimus.drivers.kube.extender.offers import OFFERED
 from tests.kube.body.clusters import Stand, until
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "15-kubernetes-extender" / "kube-scheduler.yaml"
@@ -56,6 +57,7 @@ def test_a_gang_goes_where_it_is_held_and_one_that_does_not_fit_is_told_why_and_
     stand.gang("fits", 4)
     until(lambda: len(stand.bound("fits")) == 4, "the gang is bound")
     assert len({pod["spec"]["nodeName"] for pod in stand.bound("fits")}) == 1  # as the brain packs, not as it spreads
+    assert all(pod["metadata"]["annotations"][OFFERED] == pod["spec"]["nodeName"] for pod in stand.bound("fits"))
     stand.gang("large", 6)
     until(
         lambda: sum("NoRoom" in text for text in _told(stand, "large")) == 6, "all of its pods are told why they wait"
@@ -83,4 +85,4 @@ def test_pods_of_another_profile_are_left_to_kube_scheduler(stand: Stand) -> Non
     until(lambda: len(stand.bound("plain")) == 1, "it is bound")
     [pod] = stand.bound("plain")
     assert pod["spec"]["nodeName"] == node
-    assert "optimus.dev/offered-node" not in (pod["metadata"].get("annotations") or {})
+    assert OFFERED not in (pod["metadata"].get("annotations") or {})

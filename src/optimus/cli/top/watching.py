@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any, Protocol
 
@@ -25,9 +26,10 @@ class Source(Protocol):
         ...
 
 
-class Stream:
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+class _Beside(ABC):
+    """A thread that gathers what comes, until somebody asks."""
+
+    def __init__(self) -> None:
         self._came: deque[tuple[str, Any]] = deque()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -37,10 +39,24 @@ class Stream:
 
     def stop(self) -> None:
         self._over.set()
-        self._connection.hang_up()
 
     def news(self) -> list[tuple[str, Any]]:
         return [self._came.popleft() for _ in range(len(self._came))]
+
+    @abstractmethod
+    def _watch(self) -> None: ...
+
+
+class Stream(_Beside):
+    """Of `optimus up`."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._connection = connection
+
+    def stop(self) -> None:
+        super().stop()
+        self._connection.hang_up()
 
     def _watch(self) -> None:
         times = 0
@@ -60,23 +76,12 @@ class Stream:
             self._connection.look_again()
 
 
-class Changes:
-    """The same of a target that is no connection, such as a cluster."""
+class Changes(_Beside):
+    """Of a target that is no connection, such as a cluster."""
 
     def __init__(self, target: Target) -> None:
+        super().__init__()
         self._target = target
-        self._came: deque[tuple[str, Any]] = deque()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._over.set()
-
-    def news(self) -> list[tuple[str, Any]]:
-        return [self._came.popleft() for _ in range(len(self._came))]
 
     def _watch(self) -> None:
         times = 0

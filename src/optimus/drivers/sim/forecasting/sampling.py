@@ -24,7 +24,7 @@ from optimus.drivers.sim.traces.trace import ENDLESS_MS
 from optimus.engine.engine import Engine
 from optimus.engine.policy_loading import load
 from optimus.model.plans import Plan, Start
-from optimus.model.reasons import Code, Reason
+from optimus.model.reasons import NEVER_AS_IT_IS, Code, Reason
 
 TICKS = 500
 """Decisions without news until the horizon, at most: rules about time are kept, and nothing is asked for ever."""
@@ -35,28 +35,7 @@ one of them at once would cost twenty times as much, and who comes is known less
 COARSEST_PERCENT = 10
 """Of a mean run time. Devices stand idle from an end to the next decision, half of that on average: without a bound
 short work in a distant future would hardly run at all, and nobody would ever get through the line."""
-HOPELESS = frozenset(
-    {
-        Code.NO_SUCH_QUEUE,
-        Code.QUEUE_NOT_LEAF,
-        Code.QUEUE_INVALID,
-        Code.NAMESPACE_NOT_ALLOWED,
-        Code.NO_SUCH_POOL,
-        Code.CLASS_NOT_ALLOWED,
-        Code.TOO_LARGE_FOR_QUEUE,
-        Code.ABOVE_LIMIT,
-        Code.NO_SUCH_DEVICE,
-        Code.NO_USABLE_NODE,
-        Code.NO_MATCHING_NODE,
-        Code.NO_SUCH_LEVEL,
-        Code.NEVER_FITS,
-        Code.UNSUPPORTED,
-        Code.MALFORMED,
-        Code.NOT_READY,
-        Code.QUEUE_STOPPED,
-        Code.SUSPENDED,
-    }
-)
+HOPELESS = NEVER_AS_IT_IS | {Code.NO_USABLE_NODE, Code.NOT_READY, Code.QUEUE_STOPPED, Code.SUSPENDED}
 """Time alone does not help; somebody has to change something."""
 
 
