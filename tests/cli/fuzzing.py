@@ -18,7 +18,7 @@ import traceback
 from random import Random
 from typing import Any, NoReturn
 
-from optimus.cli.calling import call
+from optimus.__main__ import main as optimus
 from optimus.cli.main import app
 from optimus.cli.settings import settings_of
 
@@ -160,7 +160,7 @@ def _be(argv: list[str], said: int) -> NoReturn:
             os.dup2(other, own)
         sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
         sys.argv = ["optimus", *argv]
-        call()
+        optimus()
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 98
     except BaseException:  # noqa: BLE001 - that is what is looked for

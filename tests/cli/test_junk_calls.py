@@ -64,3 +64,29 @@ def test_the_check_can_fail(tmp_path: Path) -> None:
     )
     assert done.returncode == 1 and "fault of optimus, not yours: ZeroDivisionError" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+INTERRUPTING = """
+import os, signal, sys
+
+class CtrlC:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, CtrlC())
+"""
+
+
+@pytest.mark.parametrize("module", ["optimus.cli.calling", "typer", "optimus.cli.submitting", "pydantic_core"])
+def test_an_interrupt_while_modules_are_read(tmp_path: Path, module: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTING.format(module=module))
+    done = subprocess.run(
+        [sys.executable, "-m", "optimus", "run", "--gpus", "1", "--", "true"],
+        env={**environment(OPTIMUS_TARGET="http://127.0.0.1:1"), "PYTHONPATH": f"{tmp_path}:{ROOT / 'src'}"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
