@@ -8,37 +8,35 @@ from __future__ import annotations
 import asyncio
 import sys
 
-import aiohttp
 import msgspec
 
 from benchmarks.kube_watcher import Pod
 from benchmarks.kube_world import GPUS, IN_FLIGHT, NAMESPACE
 from optimus.kube import Client, Cluster, load
 from optimus.kube.resources import PODS
+from optimus.kube.switchboard import Switchboard
 from optimus.kube.trusting import tls_context
 
 
 async def bind_bare(cluster: Cluster, namespace: str, seats: list[tuple[str, str]], in_flight: int = IN_FLIGHT) -> None:
-    """The least there is: one session, the bytes of a Binding, a status that is looked at."""
-    token = cluster.credentials.current().token
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json", "Accept-Encoding": "identity"}
-    room = asyncio.Semaphore(in_flight)
-    tls = tls_context(cluster, None) or True
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0, ssl=tls), headers=headers) as session:
+    """The least there is: open connections, the bytes of a Binding, a status that is looked at."""
+    token, tls = cluster.credentials.current().token, tls_context(cluster, None)
+    board = Switchboard(cluster)
+    head = f"Host: {board.host}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+    left = iter(seats)
 
-        async def one(pod: str, node: str) -> None:
+    async def some() -> None:
+        for pod, node in left:
             target = {"apiVersion": "v1", "kind": "Node", "name": node}
             meta = {"name": pod, "namespace": namespace}
             body = msgspec.json.encode({"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target})
-            async with (
-                room,
-                session.post(f"{cluster.server}{PODS.path(namespace, pod, 'binding')}", data=body) as answer,
-            ):
-                assert answer.status == 201, await answer.text()
-                await answer.read()
+            path = f"{board.prefix}{PODS.path(namespace, pod, 'binding')}"
+            request = f"POST {path} HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+            answer = await board.ask(request, tls, timeout_s=60.0, guard=None, harmless=False)
+            assert answer.status == 201, answer.body
 
-        await asyncio.gather(*(one(*seat) for seat in seats))
-    await asyncio.sleep(0)
+    await asyncio.gather(*(some() for _ in range(in_flight)))
+    board.close()
 
 
 async def bind_all(kubeconfig: str) -> None:

@@ -43,10 +43,26 @@ class Up:
         self.process = subprocess.Popen(
             command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
-        until(lambda: address.exists() and address.read_text().strip(), "optimus up has an address")
-        token = self.folder / "token"
-        self.api = Connection(address.read_text().strip(), token.read_text() if token.exists() else "")
-        until(self._is_there if where_it_was else self._answers, "optimus up answers")
+        try:
+            until(lambda: address.exists() and address.read_text().strip(), "optimus up has an address")
+            token = self.folder / "token"
+            self.api = Connection(address.read_text().strip(), token.read_text() if token.exists() else "")
+            until(self._is_there if where_it_was else self._answers, "optimus up answers")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self._heard()}") from None
+
+    def _heard(self) -> str:
+        """Why it does not answer, as far as it can be told from outside: its end or where it stands, and its words."""
+        assert self.process is not None
+        ended = self.process.poll()
+        if ended is None:
+            with contextlib.suppress(ApiError, Unreachable, AttributeError):
+                return f"it says {self.api.get('/healthz')}"
+            with contextlib.suppress(OSError):
+                stack = Path(f"/proc/{self.process.pid}/stack").read_text().split("\n")[0]
+                return f"process {self.process.pid} is there and silent, in {stack or 'nothing of the kernel'}"
+        _, told = self.process.communicate(timeout=SOON_S)
+        return f"it has ended with {ended}: {told[-2000:]}"
 
     def _answers(self) -> bool:
         try:

@@ -1,7 +1,8 @@
 """A thin client of the Kubernetes API.
 
     config, kubeconfig, credentials, exec_plugin, trusting   which server, trusted how, as whom
-    client, wire, resources, decoding, errors, counting      requests; bytes to narrow structs; errors by name
+    client, resources, decoding, errors, counting            requests; bytes to narrow structs; errors by name
+    switchboard, line                                        connections: HTTP on sockets of our own
     reflecting, backing_off                                  a live copy of one kind, told as changes
     writing, events                                          binds, evictions, patches, events; outcomes as data
     election, blocking                                       one leader among rivals, and the guard of every write

@@ -8,8 +8,8 @@ Must not: retry what changes something (whoever asked decides), know kinds, or i
         pod = await client.get(PODS, "web-0", Pod, namespace="default")
         found = await client.list(PODS, Pod, labels="app=web")
 
-A *guard* is asked at the last moment: the connection stands, the head of the request may be on its way, the body is
-not. A server does not act on half a request, so a guard that says no means that nothing happens.
+A *guard* is asked at the last moment: the connection stands, and nothing or not all of the request is on its way. A
+server does not act on half a request, so a guard that says no means that nothing happens.
 """
 
 from __future__ import annotations
@@ -20,24 +20,23 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Generic, Self
+from urllib.parse import urlencode
 
-import aiohttp
 import msgspec
-from yarl import URL
 
 from optimus.kube.config import Cluster
 from optimus.kube.counting import STOPPED, TIMED_OUT, UNREACHABLE, Counters
-from optimus.kube.credentials import Certificate, Identity
+from optimus.kube.credentials import Identity
 from optimus.kube.decoding import S, T, Unreadable, decode, decode_page
-from optimus.kube.errors import Expired, KubeError, NoAnswer, NotSent, api_error
+from optimus.kube.errors import ConfigError, Expired, KubeError, NotSent, api_error
+from optimus.kube.line import Guard, Line, Stopped
 from optimus.kube.resources import Resource
+from optimus.kube.switchboard import Answer, Switchboard, lines_of, words_of
 from optimus.kube.trusting import tls_context
-from optimus.kube.wire import BROKEN, Guard, GuardedBody, Sockets, hang_up, in_words, lines_of, words_of
 
 USER_AGENT = "optimus-scheduler"
 IN_FLIGHT = 64
 TIMEOUT_S = 30.0
-CONNECT_S = 5.0
 PAGE = 500
 WHOLE_AFTER = 3
 """A listing that expired so often between pages is asked for in one piece."""
@@ -47,7 +46,7 @@ STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 WATCH = "watch"
-_READ_AT_ONCE = 1 << 18
+_HARMLESS = ("GET", "HEAD")
 
 Query = Mapping[str, str]
 
@@ -60,12 +59,10 @@ class Listing(msgspec.Struct, Generic[T], gc=False):
 
 class _Asked(msgspec.Struct, frozen=True):
     method: str
-    url: URL
-    timeout: aiohttp.ClientTimeout
+    target: str
     verb: str
     body: bytes | None = None
     content_type: str = JSON
-    guard: Guard | None = None
 
 
 class Client:
@@ -81,31 +78,21 @@ class Client:
         self.counters = Counters()
         self._timeout_s = timeout_s
         self._room = asyncio.Semaphore(in_flight)
-        self._agent = user_agent
-        self._open: aiohttp.ClientSession | None = None
-        self._sockets = Sockets()
-        self._shown: tuple[Certificate | None, ssl.SSLContext | None] | None = None
+        self._switchboard = Switchboard(cluster)
+        always = [("Host", self._switchboard.host), ("User-Agent", user_agent), ("Accept", JSON)]
+        always += [("Accept-Encoding", "identity"), *cluster.headers]
+        self._always = "".join(_header(name, value, cluster.source) for name, value in always)
+        self._shown: tuple[Identity, str, ssl.SSLContext | None] | None = None
 
     async def __aenter__(self) -> Self:
-        # What limits is `in_flight`; watches stay open and must not take a place.
-        connector = aiohttp.TCPConnector(limit=0, socket_factory=self._sockets.make)
-        headers = [("User-Agent", self._agent), ("Accept", JSON), ("Accept-Encoding", "identity")]
-        self._open = aiohttp.ClientSession(
-            connector=connector,
-            headers=[*headers, *self.cluster.headers],
-            read_bufsize=_READ_AT_ONCE,
-            auto_decompress=False,
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
-        if self._open is not None:
-            await self._open.close()
-            await self._sockets.close()
+        """No connection outlives it, whatever its server was doing."""
+        self._switchboard.close()
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -160,10 +147,19 @@ class Client:
     async def watch(self, path: str, query: Query, *, quiet_s: float) -> AsyncIterator[AsyncIterator[list[bytes]]]:
         """Lines as they come, several at a time. Ends when the server ends it; raises `NoAnswer` when it breaks off or
         nothing is heard for `quiet_s`."""
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=quiet_s)
-        asked = _Asked("GET", self._url(path, {**query, "watch": "true"}), timeout, WATCH)
-        async with self._answer(asked) as response, aclosing(lines_of(response)) as lines:
-            yield lines
+        asked = _Asked("GET", _target(path, {**query, "watch": "true"}), WATCH)
+        begun = time.monotonic()
+        for last in (False, True):
+            identity = await self._identity()
+            async with self._streaming(asked, identity, quiet_s) as line:
+                if not last and line.status == 401 and await self._renewed(asked, identity, begun):
+                    continue
+                self.counters.answered(asked.verb, line.status, time.monotonic() - begun)
+                if line.status >= 300:
+                    raise api_error(line.status, await words_of(line, quiet_s), _retry_after(line.headers))
+                async with aclosing(lines_of(line, quiet_s)) as lines:
+                    yield lines
+                return
 
     # -- changing -------------------------------------------------------------------------------------------------
 
@@ -220,89 +216,99 @@ class Client:
         verb: str = "",
     ) -> bytes:
         """The body of the answer; `KubeError` otherwise. Time counts from when there is room among those in flight."""
-        assert guard is None or body, "a guard is asked between head and body"
-        total = self._timeout_s if timeout_s is None else timeout_s
-        timeout = aiohttp.ClientTimeout(total=total, sock_connect=min(CONNECT_S, total))
-        asked = _Asked(method, self._url(path, query), timeout, verb or method.lower(), body, content_type, guard)
+        asked = _Asked(method, _target(path, query), verb or method.lower(), body, content_type)
+        patience_s = self._timeout_s if timeout_s is None else timeout_s
         async with self._room:
             self.counters.in_flight += 1
             try:
-                async with self._answer(asked) as response:
-                    return await response.read()
-            except BROKEN as error:  # while the answer was read
-                raise NoAnswer(f"the answer of {self.cluster.server} broke off: {in_words(error)}") from None
+                begun = time.monotonic()
+                identity = await self._identity()
+                answer = await self._ask(asked, identity, patience_s, guard)
+                if answer.status == 401 and await self._renewed(asked, identity, begun):
+                    answer = await self._ask(asked, await self._identity(), patience_s, guard)
+                self.counters.answered(asked.verb, answer.status, time.monotonic() - begun)
+                if answer.status >= 300:
+                    raise api_error(answer.status, answer.body, _retry_after(answer.headers))
+                return answer.body
             finally:
                 self.counters.in_flight -= 1
 
-    @asynccontextmanager
-    async def _answer(self, asked: _Asked) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One that is a success; with a fresh identity if the first was refused."""
+    async def _ask(self, asked: _Asked, identity: Identity, timeout_s: float, guard: Guard | None) -> Answer:
         begun = time.monotonic()
-        identity = await self._identity()
-        response = await self._send(asked, identity)
-        if response.status == 401 and await asyncio.to_thread(self.cluster.credentials.refused, identity):
-            response.release()
-            self.counters.renewed_credentials += 1
-            self.counters.answered(asked.verb, 401, time.monotonic() - begun)
-            response = await self._send(asked, await self._identity())
-        self.counters.answered(asked.verb, response.status, time.monotonic() - begun)
+        request, tls = self._worded(asked, identity)
         try:
-            if response.status >= 300:
-                raise api_error(response.status, await words_of(response), response.headers.get("Retry-After", ""))
-            yield response
-        finally:
-            hang_up(response) if asked.verb == WATCH else response.release()
-
-    async def _send(self, asked: _Asked, identity: Identity) -> aiohttp.ClientResponse:
-        assert self._open is not None, "use it as `async with Client(…) as client`"
-        headers = {"Authorization": f"Bearer {identity.token}"} if identity.token else {}
-        body: bytes | GuardedBody | None = asked.body
-        if asked.body is not None:
-            headers["Content-Type"] = asked.content_type
-            if asked.guard is not None:
-                body = GuardedBody(asked.body, asked.guard)
-        begun = time.monotonic()
-        try:
-            return await self._open.request(
-                asked.method,
-                asked.url,
-                data=body,
-                headers=headers,
-                timeout=asked.timeout,
-                ssl=self._tls(identity.certificate) or True,
-                server_hostname=self.cluster.server_name or None,
-                allow_redirects=False,
+            return await self._switchboard.ask(
+                request, tls, timeout_s=timeout_s, guard=guard, harmless=asked.method in _HARMLESS
             )
-        except BROKEN as error:
-            why, told = self._failed(error, stopped=isinstance(body, GuardedBody) and body.stopped)
-            self.counters.answered(asked.verb, why, time.monotonic() - begun)
-            raise told from None
+        except KubeError as error:
+            self.counters.answered(asked.verb, _why(error), time.monotonic() - begun)
+            raise
 
-    def _failed(self, error: Exception, *, stopped: bool) -> tuple[str, KubeError]:
-        """Whether anything can have reached the server is what matters."""
-        if stopped:
-            return STOPPED, NotSent("the guard said no")
-        server, source = self.cluster.server, self.cluster.source
-        if isinstance(error, aiohttp.ClientConnectorCertificateError):
-            look = f"look at certificate-authority and tls-server-name of {source}"
-            return UNREACHABLE, NotSent(f"{server} is not trusted ({error.certificate_error}): {look}")
-        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-            return UNREACHABLE, NotSent(f"nobody answers at {server}: {in_words(error)}")
-        return TIMED_OUT, NoAnswer(f"no answer of {server}: {in_words(error)}")
+    @asynccontextmanager
+    async def _streaming(self, asked: _Asked, identity: Identity, quiet_s: float) -> AsyncIterator[Line]:
+        begun = time.monotonic()
+        request, tls = self._worded(asked, identity)
+        opened = False
+        try:
+            async with self._switchboard.stream(request, tls, quiet_s=quiet_s) as line:
+                opened = True
+                yield line
+        except KubeError as error:
+            if not opened:
+                self.counters.answered(asked.verb, _why(error), time.monotonic() - begun)
+            raise
 
-    def _url(self, path: str, query: Query | None = None) -> URL:
-        url = URL(self.cluster.server + path, encoded=True)
-        return url.with_query(query) if query else url
+    async def _renewed(self, asked: _Asked, identity: Identity, begun: float) -> bool:
+        """Whether there is another identity to show after this one was refused."""
+        if not await asyncio.to_thread(self.cluster.credentials.refused, identity):
+            return False
+        self.counters.renewed_credentials += 1
+        self.counters.answered(asked.verb, 401, time.monotonic() - begun)
+        return True
+
+    def _worded(self, asked: _Asked, identity: Identity) -> tuple[bytes, ssl.SSLContext | None]:
+        """The whole request, and TLS for whom it is sent as: one context as long as the certificate is the same."""
+        if self._shown is None or self._shown[0] != identity:
+            self._shown = self._showing(identity)
+        _, shown, tls = self._shown
+        head = f"{asked.method} {self._switchboard.prefix}{asked.target} HTTP/1.1\r\n{self._always}{shown}"
+        if asked.body is None:
+            return f"{head}\r\n".encode(), tls
+        head = f"{head}Content-Type: {asked.content_type}\r\nContent-Length: {len(asked.body)}\r\n\r\n"
+        return head.encode() + asked.body, tls
+
+    def _showing(self, identity: Identity) -> tuple[Identity, str, ssl.SSLContext | None]:
+        header = _header("Authorization", f"Bearer {identity.token}", self.cluster.source) if identity.token else ""
+        before = self._shown
+        same = before is not None and before[0].certificate == identity.certificate
+        tls = before[2] if before is not None and same else tls_context(self.cluster, identity.certificate)
+        return identity, header, tls
 
     async def _identity(self) -> Identity:
         credentials = self.cluster.credentials
         return credentials.current() if credentials.at_hand() else await asyncio.to_thread(credentials.current)
 
-    def _tls(self, certificate: Certificate | None) -> ssl.SSLContext | None:
-        """One context as long as the certificate is the same, so that connections are used again."""
-        if self._shown is None or self._shown[0] != certificate:
-            self._shown = (certificate, tls_context(self.cluster, certificate))
-        return self._shown[1]
+
+def _target(path: str, query: Query | None) -> str:
+    assert path.isascii() and path.isprintable() and " " not in path, f"{path!r} is not quoted"
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _header(name: str, value: str, source: str) -> str:
+    if not (name + value).isprintable():
+        raise ConfigError(f"{source}: {name} has characters in it that no header can have")
+    return f"{name}: {value}\r\n"
+
+
+def _retry_after(headers: Mapping[bytes, bytes]) -> str:
+    return headers.get(b"retry-after", b"").decode("latin-1")
+
+
+def _why(error: KubeError) -> str:
+    """No answer: whether anything can have reached the server is what matters."""
+    if isinstance(error, Stopped):
+        return STOPPED
+    return UNREACHABLE if isinstance(error, NotSent) else TIMED_OUT
 
 
 def selecting(labels: str, fields: str) -> dict[str, str]:

@@ -26,8 +26,8 @@ import msgspec
 
 from optimus.kube import errors
 from optimus.kube.client import JSON, MERGE, Client, Query, delete_options
+from optimus.kube.line import Guard
 from optimus.kube.resources import PODS, Resource
-from optimus.kube.wire import Guard
 
 IN_FLIGHT = 48
 TIMEOUT_S = 4.0

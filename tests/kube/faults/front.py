@@ -11,14 +11,16 @@ when its sender dies, as on a network.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import random
+import socket
 import ssl
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 from weakref import WeakSet
 
 import aiohttp
@@ -26,7 +28,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from hack.controlplane import ControlPlane
-from optimus.kube.wire import Sockets
+from optimus.kube.line import lively_socket
 
 _NUMBERS = itertools.count(1)
 _PASSED_ON = ("Authorization", "Content-Type", "Accept", "User-Agent")
@@ -61,6 +63,7 @@ class Front:
         self._open: set[asyncio.Task[None]] = set()
         self._carried: set[asyncio.Future[web.Response]] = set()
         self._callers: WeakSet[asyncio.Transport] = WeakSet()
+        self._made: WeakSet[socket.socket] = WeakSet()
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="front")
@@ -128,8 +131,7 @@ class Front:
 
     async def _serve(self) -> None:
         trusted = ssl.create_default_context(cafile=str(self._plane.credentials.certificate))
-        sockets = Sockets()
-        connector = aiohttp.TCPConnector(limit=0, ssl=trusted, socket_factory=sockets.make)
+        connector = aiohttp.TCPConnector(limit=0, ssl=trusted, socket_factory=self._socket)
         async with aiohttp.ClientSession(connector=connector) as self._session:
             app = web.Application(client_max_size=1 << 26)
             app.router.add_route("*", "/{path:.*}", self._answer)
@@ -148,8 +150,15 @@ class Front:
             await runner.cleanup()
         for transport in self._callers:
             transport.abort()
-        await sockets.close()
+        for one in self._made:
+            with contextlib.suppress(OSError):  # a polite end of TLS would wait half a minute for a word of the server
+                one.shutdown(socket.SHUT_RDWR)
         await asyncio.sleep(0.05)  # what was aborted is closed in the next turns
+
+    def _socket(self, address: tuple[Any, ...]) -> socket.socket:
+        made = lively_socket(address)
+        self._made.add(made)
+        return made
 
     def _kubeconfig(self, port: int) -> Path:
         path = self._plane.folder / f"front-{next(_NUMBERS)}.kubeconfig"

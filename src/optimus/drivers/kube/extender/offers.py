@@ -18,8 +18,8 @@ from typing import Any
 
 from optimus.drivers.kube.grouping.overrides import PREFIX
 from optimus.kube import Client, Outcome, Refused, Writer
+from optimus.kube.line import Guard
 from optimus.kube.resources import PODS
-from optimus.kube.wire import Guard
 
 HOLD_S = 30.0
 """A place that nobody took for so long goes back. kube-scheduler tries a pod again after ten seconds at the latest."""
