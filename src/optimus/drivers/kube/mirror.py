@@ -89,6 +89,7 @@ class Mirror:
         self.held: set[str] = set()
         """Workloads with places that wait for a pod: what the brain knows of them stays as it is."""
         self._known_nodes: dict[str, Node] = {}
+        self._empty_nodes: dict[str, tuple[KubeNode, Node]] = {}
         self._namespace_queue: dict[str, str] = {}
         self._dirty_nodes: set[str] = set()
         self._dirty_pods: set[str] = set()
@@ -115,6 +116,7 @@ class Mirror:
     def node_gone(self, name: str) -> None:
         if self.nodes.pop(name, None) is not None:
             self._dirty_nodes.discard(name)
+        self._empty_nodes.pop(name, None)
         if self._known_nodes.pop(name, None) is not None:
             self._facts.append(NodeGone(name))
             for uid in sorted(self._on_node.get(name, ())):
@@ -312,7 +314,7 @@ class Mirror:
                 continue
             if new := name not in self._known_nodes:  # empty: who of ours is on it is told next, and is nobody else
                 fresh.add(name)
-            read = read_node(node, gpu_names=self._gpu_names) if new else self._read_node(name, node)
+            read = self._empty(name, node) if new else self._read_node(name, node)
             if self._known_nodes.get(name) != read:
                 self._known_nodes[name] = read
                 facts.append(NodeSeen(read))
@@ -329,7 +331,17 @@ class Mirror:
                 others.append(with_counters(self.needs_of(pod).request, tuple((one, 1) for one in takes)))
             else:
                 ours.append((known, takes))
-        return read_node(node, others, beside=taken_beside(ours), gpu_names=self._gpu_names)
+        beside = taken_beside(ours)
+        if not others and not beside:
+            return self._empty(name, node)
+        return read_node(node, others, beside=beside, gpu_names=self._gpu_names)
+
+    def _empty(self, name: str, node: KubeNode) -> Node:
+        """As if only ours were on it; read once for each version of the node."""
+        last = self._empty_nodes.get(name)
+        if last is None or last[0] is not node:
+            last = self._empty_nodes[name] = (node, read_node(node, gpu_names=self._gpu_names))
+        return last[1]
 
     def surplus(self, name: str, without: Container[str] = ()) -> dict[str, int]:
         """What is given away of a node beyond what it has: by the pods that are there, but for those that leave and
@@ -337,7 +349,7 @@ class Mirror:
         node = self.nodes.get(name)
         if node is None:
             return {}
-        has = _capacity(read_node(node, gpu_names=self._gpu_names))
+        has = _capacity(self._empty(name, node))
         given: Counter[str] = Counter()
         for uid in self._on_node.get(name, ()):
             if uid not in without and self.pods[uid].metadata.deletion_timestamp is None:
