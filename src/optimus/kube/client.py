@@ -147,7 +147,15 @@ class Client:
     async def watch(self, path: str, query: Query, *, quiet_s: float) -> AsyncIterator[AsyncIterator[list[bytes]]]:
         """Lines as they come, several at a time. Ends when the server ends it; raises `NoAnswer` when it breaks off or
         nothing is heard for `quiet_s`."""
-        asked = _Asked("GET", _target(path, {**query, "watch": "true"}), WATCH)
+        async with self.stream(path, {**query, "watch": "true"}, quiet_s=quiet_s, verb=WATCH) as pieces:
+            yield lines_of(pieces)
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, query: Query, *, quiet_s: float, verb: str = "get"
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """An answer as it comes, on a connection of its own and outside of what is in flight."""
+        asked = _Asked("GET", _target(path, query), verb)
         begun = time.monotonic()
         for last in (False, True):
             identity = await self._identity()
@@ -157,8 +165,8 @@ class Client:
                 self.counters.answered(asked.verb, line.status, time.monotonic() - begun)
                 if line.status >= 300:
                     raise api_error(line.status, await words_of(line, quiet_s), _retry_after(line.headers))
-                async with aclosing(lines_of(line, quiet_s)) as lines:
-                    yield lines
+                async with aclosing(line.pieces(quiet_s)) as pieces:
+                    yield pieces
                 return
 
     # -- changing -------------------------------------------------------------------------------------------------

@@ -118,14 +118,13 @@ def _before(deadline: float) -> bool:
     return asyncio.get_running_loop().time() < deadline
 
 
-async def lines_of(line: Line, quiet_s: float) -> AsyncGenerator[list[bytes], None]:
+async def lines_of(pieces: AsyncIterator[bytes]) -> AsyncGenerator[list[bytes], None]:
     """Several at a time, as they come."""
     lines = Lines()
     try:
-        async with aclosing(line.pieces(quiet_s)) as pieces:
-            async for piece in pieces:
-                if complete := lines.feed(piece):
-                    yield complete
+        async for piece in pieces:
+            if complete := lines.feed(piece):
+                yield complete
     except NoAnswer as error:
         raise type(error)(f"the watch broke off: {error}") from None
 

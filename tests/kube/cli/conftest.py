@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 from hack.controlplane import ControlPlane
 from optimus.api.crds import definitions
 from optimus.cli.main import app
+from optimus.drivers.kube.desk.target import OnCluster
+from optimus.kube import load
 from tests.kube.body.clusters import Stand, until
 
 JOB = """
@@ -101,6 +103,13 @@ class Town(Stand):
                 scheduler=self.scheduler,
             )
         )
+
+    def target(self) -> OnCluster:
+        """As a program would ask."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("OPTIMUS_CONTROLLER_SCHEDULER_NAME", self.scheduler)
+            patch.setenv("OPTIMUS_NAMESPACE", self.namespace)
+            return OnCluster(load(str(self.plane.kubeconfig())))
 
     def cli(self, *words: str, user: str = "admin", stdin: str = "") -> Said:
         """In this process: what a command says, and its exit code."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -26,6 +27,12 @@ class Kubelet:
         """By pod: `TIME text`, as a kubelet writes them with timestamps."""
         self.before: dict[str, list[str]] = {}
         """Of the container before its last restart."""
+        self.ended: set[str] = set()
+        """Containers that write no more."""
+        self.asked: list[dict[str, list[str]]] = []
+        self.cut = 0
+        """So many of those who asked are told nothing more, as if the connection had broken."""
+        self.over = False
         kubelet = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -33,12 +40,24 @@ class Kubelet:
                 parts = urlsplit(self.path)
                 pod, query = parts.path.split("/")[3], parse_qs(parts.query)
                 found = (kubelet.before if "previous" in query else kubelet.lines).get(pod, [])
-                tail = int(query.get("tailLines", ["1000000"])[0])
-                body = "".join(f"{line}\n" for line in found[max(len(found) - tail, 0) :]).encode()
+                since, tail = query.get("sinceTime", [""])[0], int(query.get("tailLines", ["1000000"])[0])
+                shown = [line for line in found[max(len(found) - tail, 0) :] if line >= since.removesuffix("Z")]
+                kubelet.asked.append(query)
                 self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(body)
+                self._say(shown)
+                told, number = len(found), len(kubelet.asked)
+                while "follow" in query and number > kubelet.cut and not kubelet.over:
+                    over = pod in kubelet.ended
+                    self._say(found[told:])
+                    told = len(found)
+                    if over:
+                        return
+                    time.sleep(0.02)
+
+            def _say(self, lines: list[str]) -> None:
+                self.wfile.write("".join(f"{line}\n" for line in lines).encode())
+                self.wfile.flush()
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -57,5 +76,6 @@ class Kubelet:
         self.lines.setdefault(pod, []).append(f"2026-01-01T00:00:{second:012.9f}Z {text}")
 
     def end(self) -> None:
+        self.over = True
         self._server.shutdown()
         self._server.server_close()

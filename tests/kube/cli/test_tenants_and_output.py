@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -106,27 +107,39 @@ def test_output_of_all_replicas_with_their_names(town: Town, kubelet: Kubelet) -
 
 
 def test_following_ends_with_the_job_and_loses_nothing(town: Town, kubelet: Kubelet) -> None:
-    from optimus.drivers.kube.desk.target import OnCluster
-    from optimus.kube import load
-
     node = f"{town.namespace}-{kubelet.port}"
     town.apply(kubelet.node(node))
     town.apply(POD.format(name="talk-0", namespace=town.namespace, scheduler=town.scheduler, node=node))
     kubelet.write("talk-0", 1, "first")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPTIMUS_CONTROLLER_SCHEDULER_NAME", town.scheduler)
-        patch.setenv("OPTIMUS_NAMESPACE", town.namespace)
-        target = OnCluster(load(str(town.plane.kubeconfig())))
-    told = target.output("talk", follow=True)
+    told = town.target().output("talk", follow=True)
     assert next(told)["text"] == "first"
     for text in ("second", "third"):
         kubelet.write("talk-0", 1, text)  # in the same moment as the first
     assert [next(told)["text"], next(told)["text"]] == ["second", "third"]
+    kubelet.cut = len(kubelet.asked)  # as if a connection had broken
+    kubelet.write("talk-0", 1, "fourth")
+    kubelet.write("talk-0", 2, "fifth")
+    assert [next(told)["text"], next(told)["text"]] == ["fourth", "fifth"]
+    assert len(kubelet.asked) == 2 and kubelet.asked[1]["sinceTime"], "only what is missing is asked for again"
+    kubelet.write("talk-0", 3, "last")
+    kubelet.ended.add("talk-0")
     done = '{"status": {"phase": "Succeeded"}}'
     words = ("patch", "pod", "talk-0", "-n", town.namespace, "--subresource=status", "-p", done)
     subprocess.run(town.plane.kubectl(*words), check=True, capture_output=True)
-    kubelet.write("talk-0", 2, "last")
-    assert [line["text"] for line in told] == ["last"]
+    assert [(line["text"], line["number"]) for line in told] == [("last", 6)]
+
+
+def test_following_begins_before_the_job_does_and_may_be_left(town: Town, kubelet: Kubelet) -> None:
+    """Somebody looks at the last lines of a job that goes on, and goes."""
+    node = f"{town.namespace}-{kubelet.port}"
+    town.apply(kubelet.node(node))
+    town.apply(POD.format(name="talk-0", namespace=town.namespace, scheduler=town.scheduler, node=node))
+    for second in range(5):
+        kubelet.write("talk-0", second, f"line {second}")
+    told = town.target().output("talk", follow=True, tail=2)
+    assert [next(told)["text"], next(told)["text"]] == ["line 3", "line 4"]
+    told.close()  # type: ignore[attr-defined]
+    assert "tails" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_nodes_that_only_seem_to_be_there_have_nothing_to_tell(town: Town) -> None:

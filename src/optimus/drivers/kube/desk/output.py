@@ -1,8 +1,8 @@
 """What the containers of a job have written, pod by pod, as the kubelets tell it.
 
 Why: one command for all replicas, with their names, on a cluster as on one machine.
-Owns: asking again while it goes on, and where each pod was.
-Must not: lose or repeat a line: lines carry the time at which they were written, and the same time is counted.
+Owns: which pods are asked: those there are now, and while it is followed those that come.
+Must not: know how a container is read while it writes (`tailing`).
 """
 
 from __future__ import annotations
@@ -10,19 +10,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
 from typing import Any, Protocol
 
 from msgspec import Struct
 
 from optimus.drivers.kube.desk.refusing import missing
+from optimus.drivers.kube.desk.tailing import Read, Tails, query_of, silent
 from optimus.drivers.kube.objects import Pod
 from optimus.kube import Client
 from optimus.kube.errors import ApiError, Forbidden, NotFound, Unauthorized
 from optimus.kube.resources import PODS
 
-POLL_S = 1.0
+LOOK_S = 1.0
+"""While it is followed: how often somebody looks for new pods and for the end."""
 AT_ONCE = 20
-"""Pods that are asked in a second: a kubelet and the server have other things to do."""
+"""Pods that are asked at the same time: a kubelet and the server have other things to do."""
 View = dict[str, Any]
 
 
@@ -39,63 +42,52 @@ class Asking(Protocol):
     def slot_of(self, pod: Any) -> str: ...
 
 
-class _Read:
-    """How far one pod has been read."""
-
-    def __init__(self) -> None:
-        self.last = ""
-        """Time of the last line."""
-        self.same = 0
-        """Lines with that time."""
-        self.number = 0
-
-    def new(self, text: str) -> Iterator[str]:
-        """Lines that have not been told yet."""
-        met = 0
-        for line in text.split("\n")[:-1] if text.endswith("\n") else text.split("\n"):
-            at, _, words = line.partition(" ")
-            if at < self.last or not at:
-                continue
-            if at == self.last:
-                met += 1
-                if met <= self.same:
-                    continue
-                self.same += 1
-            else:
-                self.last, self.same, met = at, 1, 1
-            self.number += 1
-            yield words
-
-
 def lines(
-    target: Asking, do: Callable[[Callable[[Client], Awaitable[Any]]], Any], view: View, wanted: Wanted
+    target: Asking,
+    do: Callable[[Callable[[Client], Awaitable[Any]]], Any],
+    tails: Callable[[], Tails],
+    view: View,
+    wanted: Wanted,
 ) -> Iterator[View]:
     job = f"{view['namespace']}/{view['name']}"
     previous = _is_previous(view, wanted, job)
-    read: dict[str, _Read] = {}
+    if wanted.follow and not previous and not view["final"]:
+        with closing(tails()) as opened:
+            yield from _followed(target, opened, view, wanted, job)
+        return
+    pods = [pod for pod in _chosen(target, target.pods_of(view), wanted, job) if pod.spec.node_name]
+
+    async def ask(client: Client) -> list[str]:
+        room = asyncio.Semaphore(AT_ONCE)
+        return list(await asyncio.gather(*(_log(client, room, pod, wanted.tail, previous) for pod in pods)))
+
+    for pod, text in zip(pods, do(ask), strict=True):
+        read = Read()
+        for line in text.removesuffix("\n").split("\n"):
+            if (words := read.new(line)) is not None:
+                yield _told(target.slot_of(pod), pod.metadata.uid, read.number, words)
+
+
+def _followed(target: Asking, tails: Tails, view: View, wanted: Wanted, job: str) -> Iterator[View]:
+    """Until the job is over and all that was written has been told."""
+    names: dict[str, str] = {}
     while True:
-        pods = _chosen(target, target.pods_of(view), wanted, job)
-        names = {pod.metadata.uid: target.slot_of(pod) for pod in pods}
-        started = [pod for pod in pods if pod.spec.node_name]
+        over = view["final"]  # and only then its pods: whoever is not among them comes no more
+        for pod in _chosen(target, target.pods_of(view), wanted, job):
+            if pod.spec.node_name:
+                names[pod.metadata.uid] = target.slot_of(pod)
+                tails.follow(pod, wanted.tail)
+        looked = time.monotonic()
+        while (left := looked + LOOK_S - time.monotonic()) > 0 or (over and tails.goes_on()):
+            for one in tails.take(max(left, 0.05)):
+                yield _told(names[one.uid], one.uid, one.number, one.text)
+            if over and not tails.goes_on():
+                return
+        view = target.job(job)
 
-        async def ask(client: Client, started: list[Pod] = started) -> list[tuple[Pod, str]]:
-            room = asyncio.Semaphore(AT_ONCE)
-            tails = [None if pod.metadata.uid in read else wanted.tail for pod in started]
-            work = [
-                _log(client, room, pod, tail, previous, patient=wanted.follow)
-                for pod, tail in zip(started, tails, strict=True)
-            ]
-            return list(zip(started, await asyncio.gather(*work), strict=True))
 
-        for pod, text in do(ask):
-            so_far = read.setdefault(pod.metadata.uid, _Read())
-            for words in so_far.new(text):
-                uid = pod.metadata.uid
-                yield {"replica": names[uid], "start": uid, "number": so_far.number, "text": words}
-        if not wanted.follow or previous or view["final"]:
-            return
-        time.sleep(max(POLL_S, len(pods) / AT_ONCE))
-        view = target.job(job)  # what was written until its end is read once more
+def _told(replica: str, start: str, number: int, text: str) -> View:
+    return {"replica": replica, "start": start, "number": number, "text": text}
 
 
 def _is_previous(view: View, wanted: Wanted, job: str) -> bool:
@@ -118,17 +110,8 @@ def _chosen(target: Asking, pods: list[Any], wanted: Wanted, job: str) -> list[P
     return found
 
 
-async def _log(
-    client: Client, room: asyncio.Semaphore, pod: Pod, tail: int | None, previous: bool, *, patient: bool
-) -> str:
-    """`patient`: a container that has not started yet has written nothing, and will be asked again."""
-    query = {"timestamps": "true"}
-    if tail is not None:
-        query["tailLines"] = str(tail)
-    if previous:
-        query["previous"] = "true"
-    if len(pod.spec.containers) > 1:
-        query["container"] = pod.spec.containers[0].name
+async def _log(client: Client, room: asyncio.Semaphore, pod: Pod, tail: int | None, previous: bool) -> str:
+    query = {**query_of(pod, tail), **({"previous": "true"} if previous else {})}
     path = PODS.path(pod.metadata.namespace, pod.metadata.name, "log")
     try:
         async with room:
@@ -138,7 +121,4 @@ async def _log(
     except NotFound:  # it went meanwhile
         return ""
     except ApiError as error:
-        if patient and error.status == 400:
-            return ""
-        where = f"{pod.metadata.name} on node {pod.spec.node_name}"
-        raise type(error)(error.status, error.reason, f"{where} does not tell its output: {error.message}") from error
+        raise silent(pod, error) from error

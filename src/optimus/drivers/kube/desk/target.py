@@ -11,6 +11,7 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -21,6 +22,7 @@ from optimus.drivers.kube.desk.looking import look
 from optimus.drivers.kube.desk.naming import Name, gang_of, meant_by, read_name
 from optimus.drivers.kube.desk.refusing import Refused, asked, in_words, missing
 from optimus.drivers.kube.desk.sight import Sight, rights
+from optimus.drivers.kube.desk.tailing import Tails
 from optimus.drivers.kube.desk.told import Happened, happened
 from optimus.drivers.kube.discovering import Discovery
 from optimus.drivers.kube.grouping import Kinds, shipped_kinds
@@ -160,7 +162,8 @@ class OnCluster:
         self, job: str, *, follow: bool = False, tail: int | None = None, replica: str = "", attempt: int | None = None
     ) -> Iterator[View]:
         wanted = output.Wanted(follow=follow, tail=tail, replica=replica, attempt=attempt)
-        return output.lines(self, self._do, self.job(job), wanted)
+        tails = partial(Tails, self._cluster, AGENT)
+        return output.lines(self, self._do, tails, self.job(job), wanted)
 
     def watch(self, job: str) -> Iterator[View]:
         gang = following.id_of(self.job(job))
