@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import yaml
+
 from tests.kube.body.clusters import until
 from tests.kube.cli.conftest import JOB, Town
 
@@ -94,6 +96,17 @@ def test_a_command_becomes_a_job(town: Town) -> None:
     until(lambda: town.view("hello")["gpuMilli"] == 4000, "both replicas have their GPUs")
     document = town.cli("get", "job", "hello", "-o", "yaml").out
     assert "schedulerName: " + town.scheduler in document and "status:" not in document
+
+
+def test_an_array_becomes_a_job_whose_parts_start_as_there_is_room(town: Town) -> None:
+    words = ("run", "--queue", town.queue, "--gpus", "2", "--array", "5", "--retries", "1", "--image", "none", "-d")
+    assert "--array with --replicas" in town.cli(*words, "--replicas", "2", "--name", "x", "--", "true").err
+    made = town.cli(*words, "--name", "sweep", "--", "sh", "-c", "echo $OPTIMUS_PART")
+    assert made.code == 0, made.err
+    until(lambda: town.view("sweep")["gpuMilli"] == 6000, "as many parts run as the limit of the queue allows")
+    spec = yaml.safe_load(town.cli("get", "job", "sweep", "-o", "yaml").out)["spec"]
+    assert (spec["completions"], spec["backoffLimitPerIndex"], spec.get("completionMode")) == (5, 1, "Indexed")
+    assert [one["name"] for one in spec["template"]["spec"]["containers"][0]["env"]] == ["OPTIMUS_PART"]
 
 
 def test_queues(town: Town) -> None:

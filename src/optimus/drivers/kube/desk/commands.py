@@ -14,11 +14,11 @@ from optimus.drivers.kube.desk.refusing import invalid
 from optimus.drivers.kube.grouping.overrides import PREFIX, QUEUE
 
 GPU = "nvidia.com/gpu"
-OPTIONS = {"arraySize": "--array"}
-"""What a Job of ours cannot say yet."""
+INDEX = "batch.kubernetes.io/job-completion-index"
+PART = "OPTIMUS_PART"
 READ = frozenset(
     {"command", "queue", "gpu", "replicas", "restart", "cpu", "memory", "class", "priority", "env", "checkpoint"}
-    | {"image", "pools", "workdir"}
+    | {"image", "pools", "workdir", "arraySize"}
 )
 
 
@@ -26,9 +26,13 @@ def job_of(document: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
     spec, meta = document["spec"], document["metadata"]
     if not spec.get("image"):
         raise invalid("--image: is missing; on a cluster a command runs in a container, such as --image python:3.12")
-    if unread := sorted(OPTIONS.get(name, f"--{name}") for name in spec if name not in READ):
+    if unread := sorted(f"--{name}" for name in spec if name not in READ):
         raise invalid(f"{', '.join(unread)}: not on a cluster yet; write a Job and `optimus submit` it")
-    least, most = _replicas(spec.get("replicas", 1))
+    parts = spec.get("arraySize")
+    if parts and spec.get("replicas", 1) != 1:
+        raise invalid("--array with --replicas: parts of several replicas are not on a cluster yet; use a JobSet")
+    least, most = (1, parts) if parts else _replicas(spec.get("replicas", 1))
+    retries = spec.get("restart", {}).get("backoffLimit", 0)
     annotations = _annotations(spec, least)
     grace = spec.get("checkpoint", {}).get("graceSeconds")
     return {
@@ -44,7 +48,8 @@ def job_of(document: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
             "parallelism": most,
             "completions": most,
             "completionMode": "Indexed",  # each replica has its number: JOB_COMPLETION_INDEX
-            "backoffLimit": spec.get("restart", {}).get("backoffLimit", 0),
+            # A part that fails is its own affair: the others run on.
+            **({"backoffLimitPerIndex": retries} if parts else {"backoffLimit": retries}),
             "template": {
                 "spec": {
                     "schedulerName": scheduler,
@@ -64,12 +69,15 @@ def _container(spec: Mapping[str, Any]) -> dict[str, Any]:
     if gpus != int(gpus):
         raise invalid(f"--gpus: {gpus}: parts of a GPU are not on a cluster yet; write a whole number")
     limits = {GPU: str(int(gpus))} if gpus else {}
+    env: list[dict[str, Any]] = [{"name": name, "value": str(value)} for name, value in (spec.get("env") or {}).items()]
+    if spec.get("arraySize"):
+        env.append({"name": PART, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEX}']"}}})
     return {
         "name": "main",
         "image": spec["image"],
         "command": ["sh", "-c", command] if isinstance(command, str) else list(command),
         **({"workingDir": spec["workdir"]} if spec.get("workdir") else {}),
-        "env": [{"name": name, "value": str(value)} for name, value in (spec.get("env") or {}).items()],
+        "env": env,
         "resources": {"requests": {**requests, **limits}, "limits": limits},
     }
 
