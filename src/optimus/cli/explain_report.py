@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.text import Text
 
-from optimus.cli.forecast_report import about, moment
+from optimus.cli.forecast_report import moment
 from optimus.cli.job_tables import STYLES
 from optimus.cli.showing import Printer
 from optimus.drivers.sim.wording import count, fold_counted, list_nodes, short, shorten
@@ -13,7 +15,9 @@ from optimus.explaining.explanation import OVER, RUNNING, Explanation, QueueTold
 from optimus.explaining.starts import AT_LEAST, FORECAST, GUESS, NEVER, NOW, StartTold
 from optimus.explaining.suggestion import Suggestion
 from optimus.explaining.trying import Outcome
+from optimus.lives import in_words
 from optimus.model.reasons import counted, named
+from optimus.model.units import format_about_ms as about
 from optimus.model.units import format_gpu, format_moment_ms
 
 AHEAD = 5
@@ -132,13 +136,19 @@ def _follows(outcome: Outcome) -> str:
     if not outcome.held:
         return f"starts at once{where} with {count(outcome.replicas, 'replica')}"
     done = [
-        f"{verb} {fold_counted([short(name) for name in names])}"
+        f"{verb} {fold_counted([short(name) for name in names])}{_price(outcome, names)}"
         for verb, names in (("stopping", outcome.stopped), ("moving", outcome.moved), ("shrinking", outcome.shrunk))
         if names
     ]
     if done:
         return f"starts{where} by {', '.join(done)}"
     return f"starts{where} when {named([short(name) for name in outcome.waits_for])} left"
+
+
+def _price(outcome: Outcome, names: Sequence[str]) -> str:
+    """What those lose who would be stopped or moved."""
+    said = in_words([loss for loss in outcome.losses if loss.workload in names])
+    return f", which {said}" if said and len(names) == 1 else f" ({said})" if said else ""
 
 
 def _how(told: Explanation) -> str:

@@ -10,9 +10,8 @@ from optimus.cli.showing import Printer
 from optimus.drivers.sim.forecasting.judging import Coverage, Kept
 from optimus.drivers.sim.wording import count, short, shorten
 from optimus.model.reasons import named
-from optimus.model.units import format_duration_ms, format_moment_ms
-
-HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+from optimus.model.units import format_about_ms as about
+from optimus.model.units import format_moment_ms
 
 
 def report(printer: Printer, told: ForecastTold, *, wide: bool) -> None:
@@ -66,14 +65,6 @@ def moment(at_ms: int, in_ms: int, now_ms: int) -> str:
     if in_ms <= 0:
         return "now"
     return f"in {about(in_ms)} ({format_moment_ms(at_ms - at_ms % 60_000, now_ms)})"
-
-
-def about(duration_ms: int) -> str:
-    """Two units are enough for what nobody knows better: `2h10m`, `3d4h`, `40s`."""
-    for above, unit in ((DAY_MS, HOUR_MS), (HOUR_MS, 60_000), (60_000, 60_000)):
-        if duration_ms >= above:
-            return format_duration_ms(round(duration_ms / unit) * unit)
-    return format_duration_ms(round(duration_ms / 1000) * 1000)
 
 
 def _print_check(printer: Printer, told: ForecastTold, checked: Coverage) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from msgspec import Struct
 from rich.text import Text
 
-from optimus.cli.forecast_report import about
 from optimus.cli.showing import Printer
 from optimus.drivers.sim.whatif.effects import Effect, numbers_of
 from optimus.drivers.sim.whatif.moves import MoveTold, Range
 from optimus.drivers.sim.wording import count, short
+from optimus.model.units import format_about_ms as about
 
 VERSION = 1
 SHOWN = 5
