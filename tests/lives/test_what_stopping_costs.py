@@ -79,7 +79,7 @@ def test_a_promise_to_save_is_told_as_a_promise() -> None:
     [
         ((), ""),
         ((5, 7), "all 2 save nothing: 12m of work are lost in all"),
-        ((5, -1), "1 of 2 save nothing: at most 6m of work are lost in all"),
+        ((5, -1), "1 of 2 saves nothing: at most 6m of work are lost in all"),
         ((-1, -2), "they save: at most 3m of work are lost in all"),
         ((0, 0), "all 2 save first and lose nothing"),
     ],

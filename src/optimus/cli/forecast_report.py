@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from optimus.cli.forecasting import NEVER, NOW, ForecastTold, When, WorkloadForecast
+from optimus.cli.forecasting import FORECAST, NEVER, NOW, ForecastTold, When, WorkloadForecast
 from optimus.cli.moments import describe_moment
 from optimus.cli.showing import Printer
+from optimus.drivers.sim.forecasting.grounds import DOUBTS, GUESS
 from optimus.drivers.sim.forecasting.judging import Coverage, Kept
 from optimus.drivers.sim.wording import count, short, shorten
 from optimus.model.reasons import named
@@ -19,6 +20,8 @@ def report(printer: Printer, told: ForecastTold, *, wide: bool) -> None:
     printer.line(f"{describe_moment(told.at_ms)}, policy {told.policy}, {_futures(told)}")
     for note in told.notes:
         printer.paragraph(note, "yellow")
+    if told.claim == GUESS and told.workloads:
+        printer.paragraph(f"P50 and P90 are guesses: {DOUBTS[GUESS]}.", "yellow")
     if told.stopped:
         printer.paragraph(f"{told.samples} of {told.asked} samples: {told.stopped}", "yellow")
     printer.line()
@@ -27,6 +30,9 @@ def report(printer: Printer, told: ForecastTold, *, wide: bool) -> None:
         return
     header: tuple[str, ...] = ("workload", "queue", "GPUs", "waited", "P50", "P90", "in line behind", "why it waits")
     rows = [_row(row, told) for row in told.workloads]
+    if told.claim == GUESS:
+        header = (*header[:4], "hardly before", *header[4:])
+        rows = [(*row[:4], _earliest(one, told), *row[4:]) for one, row in zip(told.workloads, rows, strict=True)]
     if wide:
         header = (*header[:-1], "run time from", header[-1])
         rows = [(*row[:-1], Text(one.run_time_from), row[-1]) for one, row in zip(told.workloads, rows, strict=True)]
@@ -52,6 +58,12 @@ def _row(row: WorkloadForecast, told: ForecastTold) -> tuple[Text, ...]:
     why = shorten(f"{row.reason.code}: {row.reason.text}") if row.reason else "starts with the next decision"
     cells = (short(row.name), row.queue, f"{row.gpus:g}", about(row.waited_ms))
     return (*map(Text, cells), p50, p90, Text(behind), Text(why, style="dim"))
+
+
+def _earliest(row: WorkloadForecast, told: ForecastTold) -> Text:
+    if row.state != FORECAST:
+        return Text("–")
+    return Text(_when(row.earliest, told.at_ms) or f"beyond {about(told.horizon_ms)}")
 
 
 def _when(when: When | None, now_ms: int) -> str:

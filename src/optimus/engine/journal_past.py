@@ -62,7 +62,11 @@ class Past(Struct, frozen=True, kw_only=True):
 
     def usable(self) -> Past:
         """Without arrivals where too little is known of them."""
-        return self if self.tells_arrivals else Past(window_ms=self.window_ms, errors=self.errors)
+        return self if self.tells_arrivals else self.without_arrivals()
+
+    def without_arrivals(self) -> Past:
+        """As if nobody else came; nothing is claimed about who does."""
+        return Past(errors=self.errors)
 
 
 class PastError(ValueError):

@@ -77,7 +77,8 @@ def in_words(losses: Sequence[Loss]) -> str:
         return losses[0].text if losses else ""
     lost = sum(one.lost_ms for one in losses)
     anew = sum(one.anew for one in losses)
-    who = f"{anew} of {len(losses)} save nothing" if anew < len(losses) else f"all {len(losses)} save nothing"
+    who = f"{anew} of {len(losses)} {'saves' if anew == 1 else 'save'} nothing"
+    who = f"all {anew} save nothing" if anew == len(losses) else who
     if not lost:
         return f"all {len(losses)} save first and lose nothing"
     return f"{who if anew else 'they save'}: {'' if anew == len(losses) else 'at most '}{_work(lost)} lost in all"
