@@ -65,6 +65,7 @@ def test_what_was_saved_before_this_attempt_does_not_count() -> None:
 def test_who_says_that_it_saves_in_time_loses_nothing() -> None:
     found = stopped(SavesInTime(WHO, yes=True), saves=Checkpoint(grace_ms=30_000))
     assert (found.text, found.lost_ms) == ("saves first and loses nothing", 0)
+    assert when_resumed([found]) == ("it saves first and loses nothing, and it goes on from there when it is resumed")
 
 
 def test_a_promise_to_save_is_told_as_a_promise() -> None:

@@ -66,7 +66,9 @@ def when_resumed(losses: Sequence[Loss]) -> str:
     if not losses:
         return ""
     if len(losses) == 1:
-        return f"it {losses[0].text}" + (", and it begins anew when it is resumed" if losses[0].anew else "")
+        (one,) = losses
+        where = "begins anew" if one.anew else "" if one.lost_ms else "goes on from there"
+        return f"it {one.text}" + (f", and it {where} when it is resumed" if where else "")
     anew = "; those begin anew when they are resumed" if any(one.anew for one in losses) else ""
     return f"of its parts that run, {in_words(losses)}{anew}"
 
