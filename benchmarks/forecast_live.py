@@ -6,7 +6,9 @@ Nothing is forecast while jobs run, so that the cores are theirs.
 
     silent      jobs say nothing: run times are those of their queue so far
     nobody      the very copies of silent, as if nobody else came: what newcomers of a young journal are worth
+    learned     the very forecasts of silent, each as wide as what came of those before it asks for
     declared    each says how long it will run, off by a factor that is drawn (log-normal, 0.3)
+    twice       the very copies of declared, with an error drawn anew for newcomers: what it is worth that they do not
     steps       each counts its steps (`optimus.steps`)
     unheard     the very copies of steps, without what the jobs said: what listening is worth
 
@@ -35,10 +37,10 @@ from msgspec import Struct, structs
 from benchmarks import measuring
 from benchmarks.machine import Machine
 from optimus.drivers.local.journaling import FOLDER
-from optimus.drivers.sim.forecasting import Asked, Judged, Past
+from optimus.drivers.sim.forecasting import Asked, Judged
 from optimus.drivers.sim.forecasting.checking import read_starts
 from optimus.drivers.sim.forecasting.foreseeing import foresee
-from optimus.drivers.sim.forecasting.judging import coverage, judge
+from optimus.drivers.sim.forecasting.judging import coverage, judge, widened
 from optimus.drivers.sim.present import of_copy
 from optimus.engine.copying import EngineCopy, read_copy
 from optimus.engine.journal_past import past_of
@@ -120,7 +122,13 @@ def play(kind: str, seed: int, seconds: float, folder: Path) -> list[EngineCopy]
 
 
 def judged(
-    copies: Sequence[EngineCopy], journal: Path, samples: int, *, heard: bool = True, newcomers: bool = True
+    copies: Sequence[EngineCopy],
+    journal: Path,
+    samples: int,
+    *,
+    heard: bool = True,
+    newcomers: bool = True,
+    twice: bool = False,
 ) -> list[Judged]:
     until_ms = time.time_ns() // 1_000_000
     starts = read_starts(journal, until_ms).starts
@@ -128,7 +136,8 @@ def judged(
     for copied in copies:
         present = of_copy(copied if heard else structs.replace(copied, remaining={}), "live")
         known = past_of(journal, copied.now_ms)
-        past = known.usable() if newcomers else Past(errors=known.errors)
+        past = known.usable() if newcomers else known.without_arrivals()
+        past = structs.replace(past, ran=()) if twice else past
         asked.append(Asked(present=present, samples=samples, past=past))
     with ProcessPoolExecutor() as pool:
         return [one for told in pool.map(foresee, asked) for one in judge(told, starts, until_ms)]
@@ -149,6 +158,9 @@ def main(arguments: list[str] | None = None) -> int:
                 found.setdefault(kind, []).extend(judged(copies, journal, chosen.samples))
                 if kind == "silent":
                     found.setdefault("nobody", []).extend(judged(copies, journal, chosen.samples, newcomers=False))
+                    found.setdefault("learned", []).extend(widened(found["silent"]))
+                if kind == "declared":
+                    found.setdefault("twice", []).extend(judged(copies, journal, chosen.samples, twice=True))
                 if kind == "steps":
                     found.setdefault("unheard", []).extend(judged(copies, journal, chosen.samples, heard=False))
     rows = {kind: msgspec.to_builtins(coverage(those)) for kind, those in found.items()}

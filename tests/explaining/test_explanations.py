@@ -11,12 +11,13 @@ from rich.console import Console
 
 from optimus.cli.explain_report import report
 from optimus.cli.showing import Printer
+from optimus.drivers.sim.forecasting.grounds import AT_LEAST, GUESS, RANGE
 from optimus.engine.copying import CopyError, copy_of, engine_of, read_copy
 from optimus.engine.engine import Engine
 from optimus.engine.journal_past import Past, gathered
 from optimus.explaining import Ask, Explanation, explain
 from optimus.explaining.seen import ReplicaSeen, WhySeen
-from optimus.explaining.starts import AT_LEAST, FORECAST, GUESS, NEVER, NOW, RANGE, UNKNOWN
+from optimus.explaining.starts import FORECAST, NEVER, NOW, UNKNOWN
 from optimus.model.observations import SlotFailed, WorkloadEnded, WorkloadSeen
 from optimus.model.progress import Remaining
 from tests.explaining.worlds import Moment, moment, of_example, seen_of
@@ -84,13 +85,13 @@ def test_a_range_says_when_nothing_is_known_of_who_else_comes() -> None:
     assert "or later" not in page(crowded) and "60 newcomers an hour as in the last 12m" in page(crowded)
 
 
-def test_where_run_times_are_guesses_there_is_no_range() -> None:
+def test_where_run_times_are_guesses_they_are_called_so() -> None:
     told = moment(UNKNOWN_RUN_TIMES).explain("waits", Ask(samples=9, seconds=PATIENT_S))
     start = told.start
     assert start is not None and start.claim == GUESS and start.earliest is not None and start.p50 is not None
     assert 0 < start.earliest.in_ms < start.p50.in_ms
     assert "hardly before in" in page(told) and "nothing is known about how long work here takes" in page(told)
-    assert "P50" not in page(told)
+    assert "a guess is in" in page(told)
 
 
 def test_a_reservation_is_told_beside_the_forecast_and_does_not_contradict_it() -> None:

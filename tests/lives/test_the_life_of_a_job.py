@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from optimus.lives import Ended, JobPhase, Outcome, Shortage
+from optimus.lives import Ended, JobPhase, LeavingCause, Outcome, Shortage
 from optimus.lives.reconciling import end, take_away, told_to_leave
 from optimus.model.jobs import JobType
 from optimus.model.observations import SlotDone, SlotFailed, SlotGone, SlotStopping, WorkloadEnded
+from optimus.model.reasons import Code, reason
 from tests.lives.worlds import SECOND, Body, job
 
 WHO = "default/train"
+GIVES_WAY = reason(Code.PREEMPTED, beneficiary="vision/urgent", priority=200)
 
 
 def test_it_waits_starts_runs_and_succeeds() -> None:
@@ -77,7 +79,7 @@ def test_a_preempted_job_saves_first_and_goes_on_later() -> None:
     body = Body(job(saves=True))
     body.grant(0)
     body.runs()
-    body.life = told_to_leave(body.life, "room for vision/urgent", body.now_ms)
+    body.life = told_to_leave(body.life, GIVES_WAY, body.now_ms)
     body.look()
     assert body.asked == [0] and body.phase() is JobPhase.CHECKPOINTING
     assert body.facts == [SlotStopping(WHO, "worker", 0)]
@@ -93,7 +95,7 @@ def test_whoever_does_not_leave_in_its_grace_is_killed() -> None:
     body = Body(job(saves=True))
     body.grant(0)
     body.runs()
-    body.life = told_to_leave(body.life, "", body.now_ms)
+    body.life = told_to_leave(body.life, GIVES_WAY, body.now_ms)
     changes = body.look()
     assert changes.look_again_ms == body.now_ms + 30 * SECOND
     body.look(after_s=29)
@@ -108,7 +110,7 @@ def test_work_that_cannot_be_saved_has_finished_if_it_ends_well_when_asked() -> 
     body = Body(job())
     body.grant(0)
     body.runs()
-    body.life = told_to_leave(body.life, "", body.now_ms)
+    body.life = told_to_leave(body.life, GIVES_WAY, body.now_ms)
     body.look()
     assert body.phase() is JobPhase.STOPPING
     body.ends(0, code=0)
@@ -119,7 +121,7 @@ def test_a_notebook_that_ends_well_when_asked_has_only_left() -> None:
     body = Body(job(kind=JobType.INTERACTIVE))
     body.grant(0)
     body.runs()
-    body.life = told_to_leave(body.life, "", body.now_ms)
+    body.life = told_to_leave(body.life, GIVES_WAY, body.now_ms)
     body.look()
     body.ends(0, code=0)
     assert body.phase() is JobPhase.PREEMPTED
@@ -165,17 +167,53 @@ def test_cancelled_work_is_over_at_once_and_leaves_then() -> None:
     assert end(body.life, Outcome.FAILED, "", body.now_ms) == (body.life, ())
 
 
-def test_suspended_work_says_so_once_it_has_left() -> None:
+def test_whoever_suspends_a_job_has_not_preempted_it() -> None:
     body = Body(job(saves=True))
     body.grant(0)
     body.runs()
-    workload = structs.replace(body.job.workload, suspended=True)
-    body.job = structs.replace(body.job, workload=workload)
-    body.life = told_to_leave(body.life, "suspended", body.now_ms)
-    body.look()
-    assert body.phase() is JobPhase.CHECKPOINTING
+    body.suspend()
+    assert body.phase() is JobPhase.CHECKPOINTING and body.life.leaving is not None
+    assert body.life.leaving.cause is LeavingCause.SUSPENDED
     body.ends(0, code=None, signal=15)
     assert body.phase() is JobPhase.SUSPENDED
+    body.resume()
+    assert body.phase() is JobPhase.PENDING and body.life.preemptions == 0
+    body.grant(0)
+    body.runs()
+    assert body.phase() is JobPhase.RUNNING and (body.life.attempt, body.life.preemptions) == (2, 0)
+
+
+def test_work_without_a_checkpoint_stops_when_it_is_suspended() -> None:
+    body = Body(job())
+    body.grant(0)
+    body.runs()
+    body.suspend()
+    assert body.phase() is JobPhase.STOPPING
+    body.ends(0, code=None, signal=15)
+    assert body.phase() is JobPhase.SUSPENDED
+
+
+def test_resumed_before_it_has_left_it_waits_like_others() -> None:
+    body = Body(job(saves=True))
+    body.grant(0)
+    body.runs()
+    body.suspend()
+    body.resume()
+    assert body.phase() is JobPhase.CHECKPOINTING
+    body.ends(0, code=0)
+    assert body.phase() is JobPhase.PENDING and body.life.preemptions == 0
+
+
+def test_who_was_preempted_and_then_suspended_is_preempted_again_when_resumed() -> None:
+    body = Body(job(saves=True))
+    body.grant(0)
+    body.runs()
+    body.life = told_to_leave(body.life, GIVES_WAY, body.now_ms)
+    body.suspend()
+    body.ends(0, code=0)
+    assert body.phase() is JobPhase.SUSPENDED
+    body.resume()
+    assert body.phase() is JobPhase.PREEMPTED and body.life.preemptions == 1
 
 
 def test_a_start_that_fails_is_told_with_its_reason() -> None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from optimus.lives import Changes, Ended, JobPhase, Life, Place, Replica, phase_of, reconcile
-from optimus.lives.reconciling import grant
+from optimus.lives.reconciling import grant, told_to_leave
 from optimus.model.jobs import Job, JobType, Restart, Template
 from optimus.model.observations import Observation
+from optimus.model.reasons import Code, reason
 from optimus.model.workloads import Checkpoint, Group, Role, Workload
 
 SECOND = 1000
@@ -72,6 +73,19 @@ class Body:
         ended = Ended(at_ms=self.now_ms, code=code, signal=signal, lost=lost)
         self.replicas[replica.start] = structs.replace(replica, ended=ended)
         self.look()
+
+    def suspend(self) -> None:
+        """Somebody wishes it, and the brain takes its room."""
+        self._wish(suspended=True)
+        self.life = told_to_leave(self.life, reason(Code.SUSPENDED), self.now_ms)
+        self.look()
+
+    def resume(self) -> None:
+        self._wish(suspended=False)
+        self.look()
+
+    def _wish(self, *, suspended: bool) -> None:
+        self.job = structs.replace(self.job, workload=structs.replace(self.job.workload, suspended=suspended))
 
     def phase(self) -> JobPhase:
         return phase_of(self.job.workload, self.life, list(self.replicas.values()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from optimus.api.loading import load_text
-from optimus.drivers.sim.forecasting import Past
+from optimus.drivers.sim.forecasting import Past, forecast
 from optimus.drivers.sim.present import Present, of_scenario
 from optimus.drivers.sim.traces import synthetic
 from optimus.drivers.sim.whatif import (
@@ -16,6 +16,7 @@ from optimus.drivers.sim.whatif import (
     read_changes,
 )
 from optimus.drivers.sim.whatif.changes import Changes, setup_now
+from optimus.drivers.sim.whatif.moves import range_of
 
 HOUR_MS = 3_600_000
 EXACT = Past(errors=(1.0,) * 5)
@@ -120,3 +121,37 @@ def test_recorded_jobs_are_played_once_more_in_both_worlds() -> None:
     assert (told.today.gpus, told.changed.gpus) == (16, 24)
     assert told.sooner + told.later + told.same == 40
     assert told.gain + told.pay + told.neither == 40 and len(told.moved) == told.gain + told.pay
+
+
+def test_today_starts_as_it_is_forecast() -> None:
+    """The same futures: also beside work that can never start, is suspended, or is told to come later."""
+    text = (
+        WORLD
+        + "  - {name: huge, queue: speech, gpu: 64}\n  - {name: asleep, queue: speech, gpu: 1, suspend: true}\n"
+        + "  - {name: many, queue: vision, count: 6, gpu: 2}\n  - {name: whole, queue: speech, replicas: 2, gpu: 4}\n"
+    )
+    today = of_scenario(load_text(text).or_raise())
+    changed = changed_present(today, read_changes(setup_now(today), add=["2x4"]))
+    pairs = play_ahead(today, changed, samples=8, seed=3, horizon_ms=48 * HOUR_MS, past=Past(), tell=lambda: None)
+    told = effect(pairs, (today.policy, changed.policy), None)
+    forecasts = forecast(today, seed=3, samples=8, horizon_ms=48 * HOUR_MS)
+    moved = {one.workload: one.start.today_ms for one in told.moved}
+    waited = {name: found for name, found in forecasts.items() if name in moved}
+    assert len(waited) >= 5
+    for name, found in waited.items():
+        assert moved[name] == (None if found.p50_ms is None else found.p50_ms - today.now_ms), name
+    assert told.today.rejected == 2, "who waits in vain is told apart"
+
+
+def test_what_is_shown_lies_inside_its_own_range() -> None:
+    """Nothing is known of run times: one future in eight is far off, and drags a mean out of the range."""
+    told = ahead(words(add=["1x4"]), samples=16, past=Past())
+    assert all(one.low <= one.median <= one.high for one in told.differences.values())
+    for one in told.moved:
+        assert one.end.difference_ms is not None
+        assert one.end.difference_ms.low <= one.end.difference_ms.median <= one.end.difference_ms.high
+
+
+def test_the_median_of_a_heavy_tail_is_told_and_the_mean_beside_it() -> None:
+    found = range_of([-10.0] * 19 + [-10_000.0])
+    assert found is not None and found.mean < found.low == found.median == found.high == -10.0

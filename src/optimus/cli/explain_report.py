@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.text import Text
 
-from optimus.cli.forecast_report import about, moment
+from optimus.cli.forecast_report import moment
 from optimus.cli.job_tables import STYLES
 from optimus.cli.showing import Printer
+from optimus.drivers.sim.forecasting.grounds import AT_LEAST, DOUBTS, GUESS
 from optimus.drivers.sim.wording import count, fold_counted, list_nodes, short, shorten
 from optimus.engine.journal_past import SETTLED_MS
 from optimus.explaining.explanation import OVER, RUNNING, Explanation, QueueTold
-from optimus.explaining.starts import AT_LEAST, FORECAST, GUESS, NEVER, NOW, StartTold
+from optimus.explaining.starts import FORECAST, NEVER, NOW, StartTold
 from optimus.explaining.suggestion import Suggestion
 from optimus.explaining.trying import Outcome
+from optimus.lives import in_words
 from optimus.model.reasons import counted, named
+from optimus.model.units import format_about_ms as about
 from optimus.model.units import format_gpu, format_moment_ms
 
 AHEAD = 5
@@ -89,16 +94,17 @@ def _start(start: StartTold, now_ms: int) -> list[tuple[str, str]]:
     p90 = moment(start.p90.at_ms, start.p90.in_ms, now_ms) if start.p90 else beyond
     said = f"{p50} (P50) to {p90} (P90)" if p50 != p90 else p50
     if start.claim == AT_LEAST:
-        said += ", or later: nothing is known of who else comes"
+        said += f", or later: {DOUBTS[AT_LEAST]}"
     elif start.claim == GUESS:
         earliest = moment(start.earliest.at_ms, start.earliest.in_ms, now_ms) if start.earliest else beyond
-        said = f"hardly before {earliest}; nothing is known about how long work here takes"
+        said = f"hardly before {earliest}; a guess is {said}: {DOUBTS[GUESS]}"
     facts = [("starts", said), *_reserved(start, now_ms)]
     if start.behind:
         facts.append(("behind", named([short(name) for name in start.behind], most=AHEAD)))
     based = ", ".join(f"{number} {basis}" for basis, number in start.rests_on.items())
     running = f"; run times of what runs: {based}" if based else ""
-    facts.append(("rests on", f"{count(start.samples, 'future')}, {newcomers(start)}{running}"))
+    seen = f"{count(start.samples, 'future')} from {format_moment_ms(now_ms - now_ms % 1000, now_ms)} on"
+    facts.append(("rests on", f"{seen}, {newcomers(start)}{running}"))
     return [*facts, *([("", start.note)] if start.note else [])]
 
 
@@ -132,13 +138,19 @@ def _follows(outcome: Outcome) -> str:
     if not outcome.held:
         return f"starts at once{where} with {count(outcome.replicas, 'replica')}"
     done = [
-        f"{verb} {fold_counted([short(name) for name in names])}"
+        f"{verb} {fold_counted([short(name) for name in names])}{_price(outcome, names)}"
         for verb, names in (("stopping", outcome.stopped), ("moving", outcome.moved), ("shrinking", outcome.shrunk))
         if names
     ]
     if done:
         return f"starts{where} by {', '.join(done)}"
     return f"starts{where} when {named([short(name) for name in outcome.waits_for])} left"
+
+
+def _price(outcome: Outcome, names: Sequence[str]) -> str:
+    """What those lose who would be stopped or moved."""
+    said = in_words([loss for loss in outcome.losses if loss.workload in names])
+    return f", which {said}" if said and len(names) == 1 else f" ({said})" if said else ""
 
 
 def _how(told: Explanation) -> str:

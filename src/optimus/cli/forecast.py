@@ -99,7 +99,7 @@ def forecast(
     if arrivals is None and recorded and not past.settled:
         present = structs.replace(present, notes=(*present.notes, forecasting.young(past)))
     arrivals = recorded and past.tells_arrivals if arrivals is None else arrivals
-    past = past if arrivals else Past(errors=past.errors)
+    past = past if arrivals else past.without_arrivals()
     asked = Asked(present=present, samples=samples, seed=seed, horizon_ms=ahead_ms, past=past)
     try:
         checked = None

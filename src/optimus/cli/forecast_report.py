@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from optimus.cli.forecasting import NEVER, NOW, ForecastTold, When, WorkloadForecast
+from optimus.cli.forecasting import FORECAST, NEVER, NOW, ForecastTold, When, WorkloadForecast
 from optimus.cli.moments import describe_moment
 from optimus.cli.showing import Printer
+from optimus.drivers.sim.forecasting.grounds import DOUBTS, GUESS
 from optimus.drivers.sim.forecasting.judging import Coverage, Kept
 from optimus.drivers.sim.wording import count, short, shorten
 from optimus.model.reasons import named
-from optimus.model.units import format_duration_ms, format_moment_ms
-
-HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+from optimus.model.units import format_about_ms as about
+from optimus.model.units import format_moment_ms
 
 
 def report(printer: Printer, told: ForecastTold, *, wide: bool) -> None:
@@ -20,6 +20,8 @@ def report(printer: Printer, told: ForecastTold, *, wide: bool) -> None:
     printer.line(f"{describe_moment(told.at_ms)}, policy {told.policy}, {_futures(told)}")
     for note in told.notes:
         printer.paragraph(note, "yellow")
+    if told.claim == GUESS and told.workloads:
+        printer.paragraph(f"P50 and P90 are guesses: {DOUBTS[GUESS]}.", "yellow")
     if told.stopped:
         printer.paragraph(f"{told.samples} of {told.asked} samples: {told.stopped}", "yellow")
     printer.line()
@@ -28,6 +30,9 @@ def report(printer: Printer, told: ForecastTold, *, wide: bool) -> None:
         return
     header: tuple[str, ...] = ("workload", "queue", "GPUs", "waited", "P50", "P90", "in line behind", "why it waits")
     rows = [_row(row, told) for row in told.workloads]
+    if told.claim == GUESS:
+        header = (*header[:4], "hardly before", *header[4:])
+        rows = [(*row[:4], _earliest(one, told), *row[4:]) for one, row in zip(told.workloads, rows, strict=True)]
     if wide:
         header = (*header[:-1], "run time from", header[-1])
         rows = [(*row[:-1], Text(one.run_time_from), row[-1]) for one, row in zip(told.workloads, rows, strict=True)]
@@ -55,6 +60,12 @@ def _row(row: WorkloadForecast, told: ForecastTold) -> tuple[Text, ...]:
     return (*map(Text, cells), p50, p90, Text(behind), Text(why, style="dim"))
 
 
+def _earliest(row: WorkloadForecast, told: ForecastTold) -> Text:
+    if row.state != FORECAST:
+        return Text("–")
+    return Text(_when(row.earliest, told.at_ms) or f"beyond {about(told.horizon_ms)}")
+
+
 def _when(when: When | None, now_ms: int) -> str:
     if when is None:
         return ""
@@ -66,14 +77,6 @@ def moment(at_ms: int, in_ms: int, now_ms: int) -> str:
     if in_ms <= 0:
         return "now"
     return f"in {about(in_ms)} ({format_moment_ms(at_ms - at_ms % 60_000, now_ms)})"
-
-
-def about(duration_ms: int) -> str:
-    """Two units are enough for what nobody knows better: `2h10m`, `3d4h`, `40s`."""
-    for above, unit in ((DAY_MS, HOUR_MS), (HOUR_MS, 60_000), (60_000, 60_000)):
-        if duration_ms >= above:
-            return format_duration_ms(round(duration_ms / unit) * unit)
-    return format_duration_ms(round(duration_ms / 1000) * 1000)
 
 
 def _print_check(printer: Printer, told: ForecastTold, checked: Coverage) -> None:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from optimus.drivers.sim.forecasting import Asked, Forecast, Past
 from optimus.drivers.sim.forecasting.foreseeing import Quantiles, Waiting
+from optimus.drivers.sim.forecasting.grounds import grounds_of
 from optimus.drivers.sim.forecasting.judging import Coverage
 from optimus.drivers.sim.outcome import Why
 from optimus.drivers.sim.standing import least_gpus
@@ -42,6 +43,8 @@ class WorkloadForecast(Struct, frozen=True, kw_only=True, rename="camel"):
     p50: When | None
     """It has started by then in half of all futures; null: not before the horizon, or `never`."""
     p90: When | None
+    earliest: When | None
+    """Before that it starts in one of ten futures at most."""
     started: int
     """Samples in which it started before the horizon."""
     reason: Why | None
@@ -71,6 +74,10 @@ class ForecastTold(Struct, frozen=True, kw_only=True, rename="camel"):
     horizon_ms: int
     arrivals_per_hour: float
     """Newcomers that were drawn; 0: nobody comes."""
+    claim: str
+    """What P50 and P90 are worth (`forecasting.grounds`): range, atLeast or guess."""
+    rests_on: dict[str, int]
+    """What the run times of running work rest on -> how many."""
     workloads: tuple[WorkloadForecast, ...]
     """By P50."""
     widening: WideningTold | None
@@ -94,6 +101,7 @@ def young(past: Past) -> str:
 
 def told(asked: Asked, forecast: Forecast, checked: Coverage | None) -> ForecastTold:
     present, wider = asked.present, asked.widening
+    grounds = grounds_of(present, asked.past)
     rows = [_workload(one, forecast) for one in forecast.waiting]
     return ForecastTold(
         world=present.name,
@@ -106,6 +114,8 @@ def told(asked: Asked, forecast: Forecast, checked: Coverage | None) -> Forecast
         stopped=forecast.stopped,
         horizon_ms=forecast.horizon_ms,
         arrivals_per_hour=round(asked.past.rate_per_hour, 3) if asked.past.arrived else 0.0,
+        claim=grounds.claim,
+        rests_on=grounds.rests_on,
         workloads=tuple(sorted(rows, key=_order)),
         widening=WideningTold(p50=round(wider.p50, 3), p90=round(wider.p90, 3), outcomes=wider.outcomes)
         if wider.outcomes
@@ -126,6 +136,7 @@ def _workload(one: Waiting, forecast: Forecast) -> WorkloadForecast:
         state=NEVER if one.hopeless else NOW if one.reason is None else FORECAST,
         p50=_when(found.p50_ms, forecast.now_ms),
         p90=_when(found.p90_ms, forecast.now_ms),
+        earliest=_when(found.p10_ms, forecast.now_ms),
         started=found.started,
         reason=Why.of(one.reason),
         behind=forecast.ahead.get(name, ()),

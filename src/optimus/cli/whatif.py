@@ -69,7 +69,7 @@ def whatif(
     price: Price = None,
     ahead: Ahead = False,
     at: At = "",
-    samples: Samples = 10,
+    samples: Samples = 40,
     seed: Seed = 0,
     horizon: Horizon = "7d",
     address: Address = "",

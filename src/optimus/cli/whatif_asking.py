@@ -21,6 +21,8 @@ from optimus.cli.whatif_report import WhatIfTold
 from optimus.decide.policies import DEFAULT
 from optimus.drivers.sim.clockwork import SimulationError
 from optimus.drivers.sim.forecasting import Past, past_of
+from optimus.drivers.sim.forecasting.foreseeing import SAMPLES
+from optimus.drivers.sim.forecasting.grounds import GUESS, Grounds, grounds_of
 from optimus.drivers.sim.present import Present
 from optimus.drivers.sim.setup import Setup
 from optimus.drivers.sim.sweeping import SweepError, Wishes, scenes, source_of
@@ -52,7 +54,7 @@ class Question(Struct, frozen=True, kw_only=True):
     price: float | None = None
     ahead: bool = False
     at: str = ""
-    samples: int = 10
+    samples: int = SAMPLES
     seed: int = 0
     horizon: str = "7d"
     address: str = ""
@@ -99,6 +101,8 @@ def _played(question: Question, today: Present, past: Past, horizon_ms: int, tel
     presents.demand_policy(today.policy, today.name)
     changes = _changes(question, setup_now(today))
     changed = changed_present(today, changes)
+    alone = past.without_arrivals()
+    grounds = grounds_of(today, alone)
     done = [0]
 
     def count() -> None:
@@ -112,21 +116,35 @@ def _played(question: Question, today: Present, past: Past, horizon_ms: int, tel
         samples=question.samples,
         seed=question.seed,
         horizon_ms=horizon_ms,
-        past=Past(errors=past.errors),
+        past=alone,
         tell=count,
     )
     if not any(pair[0].starts for pair in pairs):
         presents.fail(f"{today.name}: no workload in it, so nothing could change")
     return WhatIfTold(
         world=today.name,
-        played=f"from {describe_moment(today.now_ms)} on, run times drawn from what is known then",
+        played=f"from {describe_moment(today.now_ms)} on, run times drawn from what is known then, nobody else comes",
+        at_ms=today.now_ms,
+        claim=grounds.claim,
         changes=changes.words,
         seed=question.seed,
         horizon_ms=horizon_ms,
         price=question.price,
         effect=effect(pairs, (today.policy, changed.policy), question.price),
-        notes=today.notes,
+        notes=(*today.notes, *_worth(past, grounds)),
     )
+
+
+def _worth(past: Past, grounds: Grounds) -> tuple[str, ...]:
+    """What these times are worth, and why a forecast of the same moment may say others."""
+    notes = [f"All times are guesses: {grounds.doubt}."] if grounds.claim == GUESS else []
+    if past.tells_arrivals:
+        often = f"{past.rate_per_hour:.2g}" if past.rate_per_hour < 10 else f"{past.rate_per_hour:,.0f}"
+        notes.append(
+            "Nobody else comes here, so that both worlds are compared by the same work. Starts are those of `optimus "
+            f"forecast --no-arrivals`; `optimus forecast` draws {often} newcomers an hour, and then they are later."
+        )
+    return tuple(notes)
 
 
 # -- the past -----------------------------------------------------------------------------------------------------

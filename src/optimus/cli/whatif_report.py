@@ -7,13 +7,13 @@ from collections.abc import Callable
 from msgspec import Struct
 from rich.text import Text
 
-from optimus.cli.forecast_report import about
 from optimus.cli.showing import Printer
 from optimus.drivers.sim.whatif.effects import Effect, numbers_of
 from optimus.drivers.sim.whatif.moves import MoveTold, Range
 from optimus.drivers.sim.wording import count, short
+from optimus.model.units import format_about_ms as about
 
-VERSION = 1
+VERSION = 2
 SHOWN = 5
 """Of those who pay, and of those who gain."""
 OF_FUTURES = "10 to 90 % of futures"
@@ -31,6 +31,10 @@ class WhatIfTold(Struct, frozen=True, kw_only=True, rename="camel"):
     seed: int
     horizon_ms: int | None = None
     """Null where the past was played."""
+    at_ms: int | None = None
+    """The moment from which the future was played."""
+    claim: str = ""
+    """What its times are worth (`forecasting.grounds`): atLeast (nobody else comes) or guess. Empty: the past."""
     price: float | None = None
     effect: Effect
     notes: tuple[str, ...] = ()
@@ -49,6 +53,12 @@ def report(printer: Printer, told: WhatIfTold, *, wide: bool, quiet: bool) -> No
         printer.paragraph(note, "yellow")
     printer.line()
     _worlds(printer, effect)
+    if effect.samples > 1 and not quiet:
+        printer.paragraph(
+            "Medians over the futures; a difference is the median of the differences future by future, and need not be "
+            "that of the two columns.",
+            "dim",
+        )
     printer.line()
     _queues(printer, effect)
     printer.line()
@@ -106,14 +116,15 @@ def _row(
     """`less`: whether less is better; None: neither is."""
     today, changed = (numbers_of(world).get(path) for world in (effect.today, effect.changed))
     cells = [show(value) if value is not None else "–" for value in (today, changed)]
-    spread = _spread(effect.differences.get(path), show)
-    if today is None or changed is None or cells[0] == cells[1]:
+    found = effect.differences.get(path)
+    spread = _spread(found, show)
+    if today is None or changed is None or found is None or show(abs(found.median)) == show(0):
         return name, *cells, "", spread
-    gained = None if less is None else (changed < today) == less
+    gained = None if less is None else (found.median < 0) == less
     style = "" if gained is None else GOOD if gained else BAD
-    sign = "−" if changed < today else "+"
-    percent = f" ({sign}{abs(changed / today - 1):.0%})" if today and show is not _part else ""
-    return name, *cells, Text(f"{sign}{show(abs(changed - today))}{percent}", style=style), spread
+    agrees = _signed(changed - today, show) == _signed(found.median, show)
+    percent = f" ({changed / today - 1:+.0%})".replace("-", "−") if today and agrees and show is not _part else ""
+    return name, *cells, Text(_signed(found.median, show) + percent, style=style), spread
 
 
 def _spread(found: Range | None, show: Callable[[float], str]) -> Text:
@@ -181,7 +192,8 @@ def _moves(printer: Printer, told: WhatIfTold, *, wide: bool) -> None:
         ("Gains: starts or ends sooner, or is stopped less often", GOOD, [one for one in effect.moved if one.gains]),
     )
     since = "from now" if told.horizon_ms else "from submission"
-    header = ("workload", "queue", f"starts {since}", f"ends {since}", "difference", OF_FUTURES, "stopped")
+    stopped = "stopped, mean" if effect.samples > 1 else "stopped"
+    header = ("workload", "queue", f"starts {since}", f"ends {since}", "difference", OF_FUTURES, stopped)
     for title, style, found in groups:
         if not found:
             continue
@@ -199,9 +211,11 @@ def _moves(printer: Printer, told: WhatIfTold, *, wide: bool) -> None:
 
 def _move(one: MoveTold, style: str) -> tuple[str | Text, ...]:
     moved = one.end.difference_ms
-    later = (
-        Text(_signed(moved.mean, _time), style=style) if moved and _signed(moved.mean, _time) != _time(0) else Text()
-    )
+    later = Text()
+    if moved and _time(abs(moved.median)) != _time(0):
+        later = Text(_signed(moved.median, _time), style=style)
+    elif moved and _time(abs(moved.mean)) != _time(0):
+        later = Text("mostly none", style="dim")
     return (
         short(one.workload),
         one.queue,

@@ -169,7 +169,9 @@ class Job:
         return self._changed(self._mine().delete(self._path))
 
     def suspend(self) -> str:
-        """Stop it, after it has saved its work, until it is resumed. `job.suspend()`"""
+        """Stop it until it is resumed. `print(job.suspend())` says what that costs.
+
+        Work with a checkpoint saves first and goes on from there; other work begins anew."""
         return self._changed(self._mine().post(f"{self._path}/suspend"))
 
     def resume(self) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct, structs
@@ -31,11 +32,21 @@ LEAST_EVENTS = 10
 """Fewer in a window that is shorter say nothing about how many come."""
 
 
+class Ran(NamedTuple):
+    """How long one of them has worked, at its smallest size."""
+
+    ms: float
+    ended: bool
+    """Or so far."""
+
+
 class Past(Struct, frozen=True, kw_only=True):
     """What was seen until a moment, beyond what the state remembers."""
 
     arrived: tuple[Workload, ...] = ()
     """Those submitted in the window before the moment."""
+    ran: tuple[Ran | None, ...] = ()
+    """Of each of these that declared a run time and has run: how long. Empty: of nobody."""
     window_ms: int = 0
     """A day, or less where less was seen; 0: nothing was."""
     errors: tuple[float, ...] = ()
@@ -62,7 +73,11 @@ class Past(Struct, frozen=True, kw_only=True):
 
     def usable(self) -> Past:
         """Without arrivals where too little is known of them."""
-        return self if self.tells_arrivals else Past(window_ms=self.window_ms, errors=self.errors)
+        return self if self.tells_arrivals else self.without_arrivals()
+
+    def without_arrivals(self) -> Past:
+        """As if nobody else came; nothing is claimed about who does."""
+        return Past(errors=self.errors)
 
 
 class PastError(ValueError):
@@ -87,19 +102,36 @@ def past_of(folder: Path, until_ms: int, *, since_ms: int = 0) -> Past:
                 recording.observe(fact, item.now_ms)
     lives = (*recording.over, *recording.lives.values())
     declared = [(life.worked_ms, life.workload.expected_duration_ms) for life in recording.over if life.ran]
+    for life in recording.lives.values():
+        life.pass_until(until_ms)
+    ran = [Ran(life.worked_ms, number < len(recording.over)) if life.ran else None for number, life in enumerate(lives)]
     return gathered(
         [life.workload for life in lives],
         [worked / expected for worked, expected in declared if expected and worked > 0],
         begin_ms=until_ms if begin_ms is None else begin_ms,
         now_ms=until_ms,
+        ran=ran,
     )
 
 
-def gathered(workloads: Sequence[Workload], errors: Sequence[float], *, begin_ms: int, now_ms: int) -> Past:
+def gathered(
+    workloads: Sequence[Workload],
+    errors: Sequence[float],
+    *,
+    begin_ms: int,
+    now_ms: int,
+    ran: Sequence[Ran | None] = (),
+) -> Past:
+    """`ran`: of each of the workloads, where that is known."""
     window = max(min(now_ms - begin_ms, WINDOW_MS), 1)
-    lately = [one for one in workloads if now_ms - window < one.submitted_ms <= now_ms]
-    ordered = sorted(lately, key=lambda one: (one.submitted_ms, one.id))
-    return Past(arrived=tuple(ordered), window_ms=window, errors=tuple(errors))
+    told = [
+        (one, how_long if one.expected_duration_ms is not None else None)
+        for one, how_long in zip(workloads, ran or [None] * len(workloads), strict=True)
+        if now_ms - window < one.submitted_ms <= now_ms
+    ]
+    told.sort(key=lambda pair: (pair[0].submitted_ms, pair[0].id))
+    known = tuple(how_long for _, how_long in told) if any(how_long for _, how_long in told) else ()
+    return Past(arrived=tuple(one for one, _ in told), ran=known, window_ms=window, errors=tuple(errors))
 
 
 # -- the small form ---------------------------------------------------------------------------------------------
@@ -111,6 +143,7 @@ class _Folded(Struct, frozen=True, kw_only=True):
     """Which kind, and when."""
     window_ms: int
     errors: tuple[float, ...]
+    ran: tuple[Ran | None, ...] = ()
 
 
 def write_past(past: Past) -> bytes:
@@ -123,7 +156,13 @@ def write_past(past: Past) -> bytes:
         if number == len(known):
             known.append(kind)
         arrived.append((number, one.submitted_ms))
-    folded = _Folded(kinds=tuple(known), arrived=tuple(arrived), window_ms=past.window_ms, errors=past.errors)
+    folded = _Folded(
+        kinds=tuple(known),
+        arrived=tuple(arrived),
+        window_ms=past.window_ms,
+        errors=past.errors,
+        ran=past.ran,
+    )
     return msgspec.msgpack.encode(folded)
 
 
@@ -136,4 +175,5 @@ def read_past(data: bytes) -> Past:
         )
     except (msgspec.MsgspecError, IndexError) as error:
         raise PastError(f"the past cannot be read: {error}; use the version that runs the scheduler") from error
-    return Past(arrived=arrived, window_ms=folded.window_ms, errors=folded.errors)
+    ran = folded.ran if len(folded.ran) == len(arrived) else ()
+    return Past(arrived=arrived, ran=ran, window_ms=folded.window_ms, errors=folded.errors)

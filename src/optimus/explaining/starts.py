@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 from msgspec import Struct, structs
 
 from optimus.drivers.sim.forecasting import Asked, Forecast, ForecastError, Past, forecast_apart
 from optimus.drivers.sim.forecasting.foreseeing import HORIZON_MS, SAMPLES
-from optimus.drivers.sim.forecasting.knowledge import Basis
-from optimus.drivers.sim.forecasting.sampling import HOPELESS, Futures
+from optimus.drivers.sim.forecasting.grounds import RANGE, grounds_of
+from optimus.drivers.sim.forecasting.sampling import HOPELESS
 from optimus.drivers.sim.present import of_copy
 from optimus.engine.copying import EngineCopy
 from optimus.model.reasons import Reason
@@ -20,9 +19,6 @@ NOW = "now"
 FORECAST = "forecast"
 NEVER = "never"
 UNKNOWN = "unknown"
-RANGE = "range"
-AT_LEAST = "atLeast"
-GUESS = "guess"
 Tell = Callable[[int], None]
 
 
@@ -52,8 +48,7 @@ class StartTold(Struct, frozen=True, kw_only=True, rename="camel"):
     earliest: When | None = None
     """Before that it starts in one of ten futures at most."""
     claim: str = RANGE
-    """What P50 and P90 are. range: what they say. atLeast: nothing is known of who else comes, so it may well be later.
-    guess: nothing is known about how long most of the running work takes."""
+    """What P50 and P90 are worth (`forecasting.grounds`): range, atLeast or guess."""
     reserved: When | None = None
     """The engine keeps others from delaying it beyond this time, which it counts cautiously. It starts as soon as there
     is room."""
@@ -109,35 +104,22 @@ def _told(found: Forecast, name: str, asked: Asked) -> StartTold:
     quantiles = found.quantiles.get(name)
     if quantiles is None:
         return StartTold(state=UNKNOWN, note="it does not wait for room")
-    bases, past = _bases(asked), asked.past
+    grounds, past = grounds_of(asked.present, asked.past), asked.past
     return StartTold(
         state=FORECAST,
         p50=_when(quantiles.p50_ms, found.now_ms),
         p90=_when(quantiles.p90_ms, found.now_ms),
         earliest=_when(quantiles.p10_ms, found.now_ms),
-        claim=_claim(bases, known=bool(past.arrived) or past.settled),
+        claim=grounds.claim,
         behind=found.ahead.get(name, ()),
         samples=quantiles.samples,
         started=quantiles.started,
         horizon_ms=found.horizon_ms,
-        rests_on=bases,
+        rests_on=grounds.rests_on,
         arrivals_per_hour=round(past.rate_per_hour, 3) if past.arrived else 0.0,
         arrivals_known_ms=past.window_ms if past.arrived else 0,
         note=found.stopped,
     )
-
-
-def _claim(bases: Mapping[str, int], *, known: bool) -> str:
-    """`known`: of who else comes."""
-    if 2 * bases.get(Basis.GUESS, 0) > sum(bases.values()):
-        return GUESS
-    return RANGE if known else AT_LEAST
-
-
-def _bases(asked: Asked) -> dict[str, int]:
-    futures = Futures(asked.present, asked.horizon_ms, asked.past)
-    running: Sequence[str] = [str(futures.knowledge.basis(one)) for one in futures.people if one.runs]
-    return dict(sorted(Counter(running).items()))
 
 
 def _when(at_ms: int | None, now_ms: int) -> When | None:

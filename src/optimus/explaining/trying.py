@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from optimus.engine.engine import Engine
+from optimus.lives import Loss, loss_of
 from optimus.model.observations import Observation, QueueSeen, WorkloadSeen
 from optimus.model.plans import Evict, Hold, Plan, Shrink, Start
 from optimus.model.queues import Queue
@@ -44,6 +45,8 @@ class Outcome(Struct, frozen=True, kw_only=True, rename="camel"):
     """Others that would go on with fewer replicas."""
     waits_for: tuple[str, ...] = ()
     """Of a hold: who leaves, also those that were told to before."""
+    losses: tuple[Loss, ...] = ()
+    """Of those that would be stopped or moved and run now: what each loses."""
 
     @property
     def disturbs(self) -> int:
@@ -86,10 +89,17 @@ class Trials:
                 return None
             if change.anew:
                 self._submit(dict.fromkeys(submitted, self.now_ms))
-            return granted(self.engine.decide(self.now_ms), self.names)
+            return self._priced(granted(self.engine.decide(self.now_ms), self.names))
         finally:
             self._observe(back)
             self._submit(submitted)
+
+    def _priced(self, outcome: Outcome | None) -> Outcome | None:
+        if outcome is None:
+            return None
+        table = self.engine.state.workloads
+        losses = [loss_of(table, name, self.now_ms) for name in (*outcome.stopped, *outcome.moved)]
+        return structs.replace(outcome, losses=tuple(loss for loss in losses if loss is not None))
 
     def _observe(self, facts: Sequence[Observation]) -> None:
         self.engine.observe(facts, self.now_ms)

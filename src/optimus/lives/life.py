@@ -22,7 +22,8 @@ Slot = tuple[str, int]
 class LeavingCause(StrEnum):
     """Why a whole gang is being stopped."""
 
-    PREEMPTED = "preempted"  # its room goes to others; it waits again
+    PREEMPTED = "preempted"  # the scheduler takes its room; it waits again
+    SUSPENDED = "suspended"  # somebody wants it to rest; it waits again once it is resumed
     FAILED = "failed"  # one replica failed: all start again, or it is over
     LOST = "lost"  # a replica vanished and nobody knows how it ended; nobody's fault, so it is not counted
     OVER = "over"  # it has ended, was cancelled or was refused for good
@@ -133,6 +134,7 @@ class Life(Struct, frozen=True, kw_only=True):
     """Of the whole gang; 1 is the first."""
     failures: int = 0
     preemptions: int = 0
+    """How often the scheduler has stopped it; being suspended is somebody's wish and is not counted."""
     last_leaving: LeavingCause | None = None
     """Why it is not running, if it ran before."""
     last_text: str = ""

@@ -6,7 +6,8 @@
        │                        │            │        (or Stopping, where it has nothing to save)
        └── retry after a failure ┴────────────┤
                                              └──► Succeeded | Failed | Cancelled
-    Suspended from any of them that is not the end, once its replicas have left; Pending again when it is resumed.
+    Suspended from any of them that is not the end, by way of Checkpointing or Stopping where it runs. Resumed, it is
+    what it was before it rested: Preempted where the scheduler had taken its room, Pending otherwise.
 
 Why: people and scripts ask for one word; conditions and reasons say the rest.
 Owns: the words, and which follows from what is known.
@@ -49,13 +50,16 @@ _ENDS = {
 }
 
 
+_MAY_SAVE = (LeavingCause.PREEMPTED, LeavingCause.SUSPENDED)
+
+
 def phase_of(workload: Workload, life: Life, replicas: Sequence[Replica], *, promised: bool = False) -> JobPhase:
     """`promised`: the brain keeps room for it that others are still leaving."""
     live = [replica for replica in replicas if replica.live]
     if life.outcome is not None:
         return JobPhase.STOPPING if live else _ENDS[life.outcome]
     if life.leaving is not None:
-        saves = workload.checkpoint is not None and life.leaving.cause is LeavingCause.PREEMPTED
+        saves = workload.checkpoint is not None and life.leaving.cause in _MAY_SAVE
         return JobPhase.CHECKPOINTING if saves else JobPhase.STOPPING
     if not life.places and not live:
         return _waiting(workload, life, promised)

@@ -25,6 +25,7 @@ from msgspec import Struct, structs
 from optimus.lives.life import Ended, Leaving, LeavingCause, Life, Outcome, Place, Replica
 from optimus.model.jobs import Job, JobType
 from optimus.model.observations import Observation, SlotDone, SlotFailed, SlotGone, SlotStopping, WorkloadEnded
+from optimus.model.reasons import Code, Reason
 from optimus.model.workloads import Workload
 
 LAST_WORDS_MS = 2_000
@@ -108,12 +109,13 @@ def take_away(life: Life, slots: Sequence[tuple[str, int]]) -> Life:
     )
 
 
-def told_to_leave(life: Life, text: str, now_ms: int) -> Life:
+def told_to_leave(life: Life, why: Reason, now_ms: int) -> Life:
     """The whole gang gives up its room, and waits again."""
     if life.over or life.leaving is not None or not life.places:
         return life
-    leaving = Leaving(cause=LeavingCause.PREEMPTED, text=text, since_ms=now_ms)
-    return structs.replace(life, leaving=leaving, preemptions=life.preemptions + 1)
+    cause = LeavingCause.SUSPENDED if why.code is Code.SUSPENDED else LeavingCause.PREEMPTED
+    leaving = Leaving(cause=cause, text=why.text(), since_ms=now_ms)
+    return structs.replace(life, leaving=leaving, preemptions=life.preemptions + (cause is LeavingCause.PREEMPTED))
 
 
 def end(life: Life, outcome: Outcome, text: str, now_ms: int) -> tuple[Life, tuple[Observation, ...]]:

@@ -261,6 +261,14 @@ def format_duration_ms(milliseconds: int) -> str:
     return "".join(parts)
 
 
+def format_about_ms(milliseconds: int) -> str:
+    """Two units are enough for what nobody knows better: `2h10m`, `3d4h`, `40s`."""
+    for above, unit in ((86_400_000, 3_600_000), (3_600_000, 60_000), (60_000, 60_000)):
+        if milliseconds >= above:
+            return format_duration_ms(round(milliseconds / unit) * unit)
+    return format_duration_ms(round(milliseconds / 1000) * 1000)
+
+
 def format_clock_ms(milliseconds: int) -> str:
     """Time of day (UTC) of a moment since 1970: `14:20`, with seconds where they are not zero."""
     seconds = milliseconds // 1000 % 86_400

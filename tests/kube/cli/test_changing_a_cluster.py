@@ -27,12 +27,15 @@ spec:
 def test_the_life_of_a_job(town: Town) -> None:
     town.job("train", 2)
     town.reaches("train", "Running")
-    assert town.cli("suspend", "train").out == f"{town.namespace}/job/train: suspended (Running before)\n"
+    said = town.cli("suspend", "train").out
+    assert said.startswith(f"{town.namespace}/job/train: suspended (Running before); it saves nothing: ")
+    assert said.endswith(" of work are lost, and it begins anew when it is resumed\n")
     view = town.reaches("train", "Suspended")
     assert view["replicas"] == [] and view["suspended"]
     assert "suspended already" in town.cli("suspend", "train").out
     assert "resumed" in town.cli("resume", "train").out
     town.reaches("train", "Running")
+    assert town.view("train")["preemptions"] == 0, "nobody but its owner has stopped it"
     assert town.cli("scale", "train", "--replicas", "1").out.endswith("1 replicas from now on (2 before)\n")
     until(lambda: town.view("train")["runningReplicas"] == 1, "it is smaller")
     assert town.cli("cancel", "job", "train", "nothing").code == 1, "one of the two is not there"

@@ -28,6 +28,7 @@ from optimus.kube.events import Recorder
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.observations import Observation
 from optimus.model.plans import Evict, Grow, Plan, Shrink, Start
+from optimus.model.reasons import Code
 from optimus.telemetry import Family, Histogram, Kind, Metric, process
 from optimus.telemetry.exposition import LONG_SECONDS, Sample, Summed
 
@@ -56,7 +57,9 @@ DECISION = _histogram("decision", "From facts to a plan.")
 ACTIONS = _counter("plan_actions", "What plans asked for: Start, Grow, Hold, Shrink, Evict, Drop, Reject.", "action")
 CUT_PLANS = _counter("incomplete_plans", "Plans that the work budget cut short.")
 PROBLEMS = _counter("unusable_facts", "Facts the brain could not use; the log says which.")
-PREEMPTIONS = _counter("preemptions", "Workloads stopped or made smaller, by the queue they are of.", "queue", "reason")
+PREEMPTIONS = _counter(
+    "preemptions", "Workloads stopped or made smaller by a decision, by the queue they are of.", "queue", "reason"
+)
 
 BIND = _histogram("bind", "From the decision that places a pod until the watch shows it bound.")
 WAITED = _histogram("pod_scheduling", "From the creation of a pod until it is bound.", "queue")
@@ -167,7 +170,7 @@ class Metrics:
             self._actions[(type(action).__name__,)] += 1
             if isinstance(action, Start | Grow):
                 self._decided_at[action.workload] = now
-            elif isinstance(action, Evict | Shrink):
+            elif isinstance(action, Evict | Shrink) and action.cause.code is not Code.SUSPENDED:  # that is a wish
                 self._preemptions[self._queue_of(action.workload), str(action.cause.code)] += 1
         if now >= self._look_after:
             self.standing = look(self._engine, plan, self._mirror.workloads)

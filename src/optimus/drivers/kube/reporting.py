@@ -20,7 +20,7 @@ from optimus.kube.client import STRATEGIC
 from optimus.kube.events import WARNING, Recorder, Regarding
 from optimus.kube.resources import PODS
 from optimus.model.plans import Evict, Plan, Reject, Shrink, Start
-from optimus.model.reasons import Reason
+from optimus.model.reasons import Code, Reason
 
 LOG = logging.getLogger(__name__)
 SETTLED_S = 3.0
@@ -62,6 +62,8 @@ class Reporting:
                     nodes = len({placement.node for placement in placements})
                     where = f"{len(placements)} of its pods on {nodes} nodes of pool {pool}"
                     self._say(workload, "Scheduled", where, action="Binding")
+                case Evict(workload, cause) if cause.code is Code.SUSPENDED:  # somebody's wish, and no preemption
+                    self._say(workload, str(cause.code), cause.text(), action="Suspending")
                 case Evict(workload, cause) | Shrink(workload, _, cause):
                     self._say(workload, str(cause.code), cause.text(), action="Preempting", kind=WARNING)
                 case Reject(workload, cause):

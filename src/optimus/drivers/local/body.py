@@ -52,7 +52,7 @@ from optimus.model.plans import Drop, Evict, Grow, Hold, Placement, Plan, Reject
 from optimus.model.pools import NodePool
 from optimus.model.progress import Remaining
 from optimus.model.queues import Queue
-from optimus.model.reasons import Reason, counted
+from optimus.model.reasons import Code, Reason, counted
 from optimus.model.workloads import Workload
 
 TICK_MS = 2_000
@@ -351,11 +351,12 @@ class Body:
 
     def _evict(self, life: Life, action: Evict, now_ms: int) -> None:
         text = action.cause.text()
-        self.happened(now_ms, job_of_workload(life.workload), str(action.cause.code), text)
+        if action.cause.code is not Code.SUSPENDED:  # that was told when somebody wished it
+            self.happened(now_ms, job_of_workload(life.workload), str(action.cause.code), text)
         if action.final:
             self._end(life, Outcome.FAILED, text, now_ms)
         else:
-            self._put_life(told_to_leave(life, text, now_ms))
+            self._put_life(told_to_leave(life, action.cause, now_ms))
 
     def _end(self, life: Life, outcome: Outcome, text: str, now_ms: int) -> None:
         self.promised.discard(life.workload)

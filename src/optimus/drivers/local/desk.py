@@ -22,6 +22,7 @@ from optimus.drivers.local.body import Body
 from optimus.drivers.local.line import RefusedError
 from optimus.drivers.local.store import StoreError, Submitted
 from optimus.engine.copying import copy_of
+from optimus.lives import loss_of, when_resumed
 from optimus.model.gang_validation import MOST_REPLICAS
 from optimus.model.jobs import Job
 from optimus.model.workloads import Group, Request
@@ -202,9 +203,30 @@ class Desk:
         one, phase = self._live(job)
         if one.job.workload.suspended == suspended:
             return f"{job}: {'suspended already' if suspended else 'is not suspended'} ({phase})"
+        now_ms = _now_ms()
+        price = self._price(job, now_ms) if suspended else ""
         workload = structs.replace(one.job.workload, suspended=suspended)
         self._body.change(structs.replace(one, job=structs.replace(one.job, workload=workload)))
-        return f"{job}: {'suspended' if suspended else 'resumed'} ({phase} before)"
+        text = "paused by its owner" if suspended else "by its owner; it waits for room"
+        self._body.happened(now_ms, job, "Suspended" if suspended else "Resumed", f"{text}; {price}" if price else text)
+        said = f"{job}: {'suspended' if suspended else 'resumed'} ({phase} before)"
+        return f"{said}; {price}" if price else said
+
+    def _price(self, job: str, now_ms: int) -> str:
+        """Of stopping it now; empty where nothing of it runs."""
+        table, lives = self._body.engine.state.workloads, self._body.lives_of(job)
+        losses = [
+            loss_of(table, life.workload, now_ms, self._saved_step(life.workload))
+            for life in lives
+            if life.leaving is None
+        ]
+        return when_resumed([loss for loss in losses if loss is not None])
+
+    def _saved_step(self, workload: str) -> int | None:
+        """Of its last checkpoint, in its own words."""
+        checkpoint = self._body.progress.get(workload, {}).get("checkpoint")
+        step = checkpoint.get("step") if isinstance(checkpoint, dict) else None
+        return step if isinstance(step, int) else None
 
     def _demand_room(self, jobs: list[Job], known: set[str], source: str, *, replace: bool) -> None:
         """All that stands in the way is told at once."""

@@ -20,6 +20,7 @@ from optimus.model.nodes import Node
 _REASONS = {
     None: "first start",
     LeavingCause.PREEMPTED: "resumed after preemption",
+    LeavingCause.SUSPENDED: "resumed by its owner",
     LeavingCause.FAILED: "retry after a failure",
     LeavingCause.LOST: "restarted after it was lost",
 }

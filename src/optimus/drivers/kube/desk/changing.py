@@ -10,6 +10,7 @@ takes the mark away; work that names a queue stays suspended until there is room
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -28,6 +29,7 @@ from optimus.drivers.kube.queues import POOLS, QUEUES
 from optimus.kube import Client, Resource
 from optimus.kube.errors import NotFound
 from optimus.kube.resources import PODS
+from optimus.lives import Loss, unheard, when_resumed
 from optimus.model.gang_validation import MOST_REPLICAS
 
 JOB = "batch/Job"
@@ -98,8 +100,20 @@ async def suspend(change: Change) -> str:
         return f"{name}: suspended already ({before})"
     body: dict[str, Any] = {"metadata": {"annotations": {HOLD: "true"}}}
     put(body, group.suspend_field, True)
+    price = when_resumed(_losses(change))
     await change.patch(body)
-    return f"{name}: suspended ({before} before)"
+    return f"{name}: suspended ({before} before)" + (f"; {price}" if price else "")
+
+
+def _losses(change: Change) -> list[Loss]:
+    """Of its gangs that run: what was written about them is all that a cluster knows."""
+    now_ms = time.time_ns() // 1_000_000
+    found = []
+    for group in change.meant.gangs:
+        workload, since_ms = change.sight.mirror.workloads.get(group.id), change.shown[group.id]["sinceMs"]
+        if workload is not None and since_ms is not None:
+            found.append(unheard(workload, max(now_ms - since_ms, 0)))
+    return found
 
 
 async def resume(change: Change) -> str:

@@ -4,7 +4,9 @@ Why: newcomers overtake those that wait wherever the policy lets them; a future 
 Owns: drawing newcomers from what is known of the past.
 Must not: look beyond the moment that is forecast from.
 
-What was submitted together comes together: an array is one event, not a thousand.
+What was submitted together comes together: an array is one event, not a thousand. A newcomer that declares a run time
+takes the true one of whom it copies along, where that has ended: the two belong together. Drawn anew, an error would be
+added to a time that has its own in it already, and newcomers would differ more than anybody did.
 
     settled   events come as often as in the window before the moment, at the same times of the day, each a copy of one
               that came then. Nights stay quiet and bursts stay bursts: large gangs start in quiet hours, and an even
@@ -18,14 +20,16 @@ What was submitted together comes together: an array is one event, not a thousan
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import structs
 
-from optimus.engine.journal_past import Past, gathered, past_of
+from optimus.engine.journal_past import Past, Ran, gathered, past_of
 from optimus.model.workloads import Workload
 
-__all__ = ["Past", "gathered", "newcomers", "past_of"]
+__all__ = ["Newcomer", "Past", "gathered", "newcomers", "past_of"]
 OFF_MS = 15 * 60_000
 """Nobody comes to the minute."""
 LONGEST = 10.0
@@ -36,7 +40,14 @@ _JEFFREYS = 0.5
 Events = tuple[tuple[Workload, ...], ...]
 
 
-def newcomers(past: Past, now_ms: int, until_ms: int, seed: int, sample: int) -> list[tuple[int, Workload]]:
+class Newcomer(NamedTuple):
+    at_ms: int
+    workload: Workload
+    ran: Ran | None = None
+    """How long the one ran that it is a copy of, where that is to be used."""
+
+
+def newcomers(past: Past, now_ms: int, until_ms: int, seed: int, sample: int) -> list[Newcomer]:
     """Of one sample."""
     events = past.events
     if not events:
@@ -49,8 +60,13 @@ def newcomers(past: Past, now_ms: int, until_ms: int, seed: int, sample: int) ->
         if now_ms < at <= until_ms
         for part in range(len(events[which]))
     )
+    first = [0, *accumulate(map(len, events))]
     return [
-        (at, structs.replace(events[which][part], id=f"newcomer/{number}", submitted_ms=at))
+        Newcomer(
+            at,
+            structs.replace(events[which][part], id=f"newcomer/{number}", submitted_ms=at),
+            past.ran[first[which] + part] if past.ran else None,
+        )
         for number, (at, which, part) in enumerate(come)
     ]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -24,6 +25,7 @@ from optimus.model.workloads import Workload
 
 SAMPLES = 40
 HORIZON_MS = 7 * 86_400_000
+_T = TypeVar("_T", int, float)
 Starts = Mapping[str, int | None]
 """Of one sample: when each started; None: not before the horizon."""
 
@@ -124,11 +126,11 @@ def summary(asked: Asked, waiting: tuple[Waiting, ...], drawn: Sequence[Starts],
     found = {}
     for name in wanted:
         starts = [sample[name] for sample in drawn]
-        p50, p90 = _quantile(starts, 0.5), _quantile(starts, 0.9)
+        p50, p90 = quantile(starts, 0.5), quantile(starts, 0.9)
         p50 = None if p50 is None else wider.moment(now_ms, p50, wider.p50)
         p90 = None if p90 is None else max(wider.moment(now_ms, p90, wider.p90), p50 or 0)
         known = sum(start is not None for start in starts)
-        p10 = _quantile(starts, 0.1)
+        p10 = quantile(starts, 0.1)
         found[name] = Quantiles(p50_ms=p50, p90_ms=p90, samples=len(drawn), started=known, p10_ms=p10)
     return Forecast(
         now_ms=now_ms,
@@ -142,10 +144,10 @@ def summary(asked: Asked, waiting: tuple[Waiting, ...], drawn: Sequence[Starts],
     )
 
 
-def _quantile(starts: Sequence[int | None], part: float) -> int | None:
-    """The smallest that covers the part of one more draw, as far as so few samples can tell."""
-    known = sorted(start for start in starts if start is not None)
-    rank = min(ceil(part * (len(starts) + 1)), len(starts))
+def quantile(times: Sequence[_T | None], part: float) -> _T | None:
+    """The smallest that covers the part of one more draw, as far as so few samples can tell. None is later than all."""
+    known = sorted(time for time in times if time is not None)
+    rank = min(ceil(part * (len(times) + 1)), len(times))
     return known[rank - 1] if rank <= len(known) else None
 
 

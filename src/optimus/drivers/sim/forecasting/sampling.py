@@ -22,6 +22,7 @@ from optimus.drivers.sim.setup import Setup
 from optimus.drivers.sim.standing import Standing, job_of, newcomer, read_state, setup_of, standings
 from optimus.drivers.sim.traces.trace import ENDLESS_MS
 from optimus.engine.engine import Engine
+from optimus.engine.journal_past import Ran
 from optimus.engine.policy_loading import load
 from optimus.model.plans import Plan, Start
 from optimus.model.reasons import NEVER_AS_IT_IS, Code, Reason
@@ -110,9 +111,20 @@ class Futures:
         now_ms = self.present.now_ms
         drawn = newcomers(self._past, now_ms, self.until_ms, seed, sample)
         people = [(now_ms, standing) for standing in self.people]
-        people += [(max(at, now_ms), newcomer(workload)) for at, workload in (*self.present.coming, *drawn)]
+        people += [(max(at, now_ms), newcomer(workload)) for at, workload in self.present.coming]
         jobs = [job_of(one, at, self.knowledge.draw_ms(one, seed, sample)) for at, one in people]
+        for at, workload, ran in drawn:
+            one = newcomer(workload)
+            people.append((at, one))
+            jobs.append(job_of(one, at, self._run_ms(one, ran, seed, sample)))
         return jobs, {one.workload.id: one for _, one in people}
+
+    def _run_ms(self, one: Standing, ran: Ran | None, seed: int, sample: int) -> float:
+        """Of a newcomer: as long as whom it copies; longer than that where the other still runs."""
+        if ran is not None and ran.ended:
+            return ran.ms
+        so_far = structs.replace(one, elapsed_ms=round(ran.ms)) if ran is not None else one
+        return self.knowledge.draw_ms(so_far, seed, sample)
 
     def engine(self) -> Engine:
         """A new one that stands where the present is."""

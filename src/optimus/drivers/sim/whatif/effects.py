@@ -5,8 +5,9 @@ Owns: the record of a what-if. Fields may be added, none changes its meaning whi
 Must not: play or print.
 
 Waiting is all time without resources of all work that was not refused; of what has not finished, so far. From a present
-it counts from now on. With several samples, waiting is that of all of them together, and the rest is their mean; how
-much the difference varies from future to future stands beside it.
+it counts from now on. With several samples, every number is the median of that number over the futures, because one
+future in which something runs for a week would make a mean like none of them; how much the difference varies from
+future to future stands beside it.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from collections.abc import Sequence
 from statistics import median
 
 import msgspec
-import numpy as np
 from msgspec import Struct
 
+from optimus.drivers.sim.forecasting.foreseeing import quantile
 from optimus.drivers.sim.measuring import Metrics
-from optimus.drivers.sim.measuring.averaging import averaged
+from optimus.drivers.sim.measuring.averaging import typical
 from optimus.drivers.sim.measuring.capacity import HOUR_MS, total_gpus
 from optimus.drivers.sim.measuring.spreads import Spread, spread, tidy
 from optimus.drivers.sim.standing import guarantees_gpus
 from optimus.drivers.sim.whatif.moves import SAME_MS, MoveTold, Range, most_first, moves, range_of
 from optimus.drivers.sim.whatif.worlds import Pair, Played
 
-VERSION = 1
+VERSION = 2
 
 
 class QueueTold(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -78,7 +79,8 @@ class WorldTold(Struct, frozen=True, kw_only=True, rename="camel"):
 class StartTold(Struct, frozen=True, kw_only=True, rename="camel"):
     workload: str
     today_ms: int | None
-    """From its submission, or from now; 0 for what runs already, null: it does not start. Median over samples."""
+    """From its submission, or from now: the P50 of a forecast. 0 for what runs already; null: in half of the futures it
+    does not start."""
     changed_ms: int | None
     difference_ms: int | None
     """Below 0: sooner. Null where only one of them starts."""
@@ -110,7 +112,6 @@ class Effect(Struct, frozen=True, kw_only=True, rename="camel"):
 def effect(pairs: Sequence[Pair], policies: tuple[str, str], price: float | None) -> Effect:
     today, changed = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     windows = [max(_window(one), _window(two)) for one, two in pairs]
-    compared = round(sum(windows) / len(windows))
     moved = _starts(today, changed)
     differing = [one for one in moved if _has_moved(one)]
     sooner = sum(_is_sooner(one) for one in differing)
@@ -118,13 +119,13 @@ def effect(pairs: Sequence[Pair], policies: tuple[str, str], price: float | None
     paying = [one for one in everybody if one.pays]
     gaining = [one for one in everybody if one.gains]
     each = [
-        (_world([one], policies[0], price, window), _world([two], policies[1], price, window))
+        (_world(one, policies[0], price, window), _world(two, policies[1], price, window))
         for (one, two), window in zip(pairs, windows, strict=True)
     ]
     return Effect(
-        today=_world(today, policies[0], price, compared),
-        changed=_world(changed, policies[1], price, compared),
-        compared_ms=compared,
+        today=typical([one for one, _ in each]),
+        changed=typical([two for _, two in each]),
+        compared_ms=round(median(windows)),
         samples=len(pairs),
         sooner=sooner,
         later=len(differing) - sooner,
@@ -165,31 +166,29 @@ def _window(played: Played) -> int:
     return max(int(columns.left_ms.max(initial=begin)) - begin, 0)
 
 
-def _world(played: Sequence[Played], policy: str, price: float | None, compared_ms: int) -> WorldTold:
-    metrics = averaged([one.measured.metrics for one in played])
-    setup = played[0].setup
+def _world(played: Played, policy: str, price: float | None, compared_ms: int) -> WorldTold:
+    """Of one future."""
+    metrics, setup = played.measured.metrics, played.setup
     gpus = total_gpus(setup)
-    waits = np.concatenate([one.measured.columns.wait_ms for one in played])
-    longest = [one.measured.metrics.longest_wait_ms for one in played]
     return WorldTold(
         policy=policy,
         nodes=len(setup.nodes),
         gpus=gpus,
         jobs=metrics.jobs,
-        finished=_mean([one.measured.metrics.finished for one in played]),
-        unfinished=_mean([one.measured.metrics.unfinished for one in played]),
-        rejected=_mean([one.measured.metrics.rejected for one in played]),
-        wait_ms=spread(waits),
-        longest_wait_ms=tidy(max(longest)),
-        longest_waiter=played[int(np.argmax(longest))].measured.metrics.longest_waiter,
+        finished=float(metrics.finished),
+        unfinished=float(metrics.unfinished),
+        rejected=float(metrics.rejected),
+        wait_ms=spread(played.measured.columns.wait_ms),
+        longest_wait_ms=tidy(metrics.longest_wait_ms),
+        longest_waiter=metrics.longest_waiter,
         jct_ms=metrics.jct_ms,
         gpu_hours=metrics.use.gpu_hours,
         lost_gpu_hours=metrics.use.lost_gpu_hours,
         allocated=metrics.use.allocated,
-        preemptions=_mean([one.measured.metrics.preemptions for one in played]),
-        window_ms=_mean([_window(one) for one in played]),
-        queues=_queues(metrics, played[0]),
-        cost=None if price is None else _cost(metrics, price, gpus * compared_ms / HOUR_MS, played),
+        preemptions=float(metrics.preemptions),
+        window_ms=float(_window(played)),
+        queues=_queues(metrics, played),
+        cost=None if price is None else _cost(metrics, price, gpus * compared_ms / HOUR_MS),
     )
 
 
@@ -209,14 +208,13 @@ def _queues(metrics: Metrics, played: Played) -> tuple[QueueTold, ...]:
     )
 
 
-def _cost(metrics: Metrics, price: float, gpu_hours: float, played: Sequence[Played]) -> CostTold:
-    finished = _mean([one.measured.metrics.finished for one in played])
+def _cost(metrics: Metrics, price: float, gpu_hours: float) -> CostTold:
     whole, used = gpu_hours * price, metrics.use.gpu_hours * price
     return CostTold(
         cluster=round(whole, 2),
         used=round(used, 2),
         idle=round(whole - used, 2),
-        per_finished_job=round(whole / finished, 2) if finished else None,
+        per_finished_job=round(whole / metrics.finished, 2) if metrics.finished else None,
     )
 
 
@@ -242,14 +240,8 @@ def _submissions(played: Sequence[Played]) -> dict[str, int]:
 
 def _typical(name: str, played: Sequence[Played], submit: dict[str, int]) -> int | None:
     """The median; None when it does not start in half of them."""
-    waits = []
-    for one in played:
-        start = one.starts.get(name)
-        if start is not None and name not in one.ran:
-            waits.append(start - submit[name])
-        elif name in one.ran:
-            waits.append(0)
-    return round(median(waits)) if 2 * len(waits) >= len(played) and waits else None
+    begins = [submit[name] if name in one.ran else one.starts.get(name) for one in played]
+    return quantile([None if at is None else at - submit[name] for at in begins], 0.5)
 
 
 def _has_moved(one: StartTold) -> bool:
@@ -264,10 +256,6 @@ def _is_sooner(one: StartTold) -> bool:
 
 def _largest(one: StartTold) -> tuple[int, str]:
     return (-(1 << 62) if one.difference_ms is None else -abs(one.difference_ms)), one.workload
-
-
-def _mean(values: Sequence[float]) -> float:
-    return tidy(sum(values) / len(values))
 
 
 __all__ = ["Effect", "Spread", "effect"]

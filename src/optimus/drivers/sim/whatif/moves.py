@@ -4,7 +4,9 @@ Why: somebody may start when they would have started, and still be stopped on th
 Owns: starts, ends and stops of one workload in both worlds, and which of them make it gain or pay.
 Must not: weigh one against the other. Who loses anything pays, whatever it gains elsewhere; both are shown.
 
-Differences are taken future by future, so that the same drawn run times are compared, and then averaged.
+Differences are taken future by future, so that the same drawn run times are compared. A time is a median: a few futures
+that are far off would make a mean like none of them. Whether somebody moves at all is judged by the mean: those few
+futures count, too.
 """
 
 from __future__ import annotations
@@ -15,20 +17,22 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
+from optimus.drivers.sim.forecasting.foreseeing import quantile
 from optimus.drivers.sim.measuring.spreads import tidy
 from optimus.drivers.sim.whatif.worlds import Pair, Played
 
 SAME_MS = 60_000
 """What moves by less has not moved."""
-_PERCENT = (10, 90)
+_PERCENT = (10, 50, 90)
 
 
 class Range(Struct, frozen=True, kw_only=True, rename="camel"):
     """Changed − today, over the futures."""
 
     mean: float
+    median: float
     low: float
-    """The 10th percentile; with one future, the mean."""
+    """The 10th percentile; with one future, the difference itself."""
     high: float
     """The 90th."""
 
@@ -37,7 +41,7 @@ class MomentTold(Struct, frozen=True, kw_only=True, rename="camel"):
     """When something happens: from submission, or from now. 0 for the start of what runs already."""
 
     today_ms: float | None
-    """Mean over the futures in which it happens; null: in none."""
+    """Median over all futures, the P50 of a forecast; null: in half of them it does not happen before the horizon."""
     changed_ms: float | None
     difference_ms: Range | None
     """Over the futures in which it happens in both worlds."""
@@ -78,8 +82,9 @@ class MoveTold(Struct, frozen=True, kw_only=True, rename="camel"):
 def range_of(differences: Sequence[float]) -> Range | None:
     if not differences:
         return None
-    low, high = np.percentile(differences, _PERCENT)
-    return Range(mean=tidy(sum(differences) / len(differences)), low=tidy(low), high=tidy(high))
+    low, median, high = np.percentile(differences, _PERCENT)
+    mean = tidy(sum(differences) / len(differences))
+    return Range(mean=mean, median=tidy(median), low=tidy(low), high=tidy(high))
 
 
 class Fate(NamedTuple):
@@ -134,22 +139,21 @@ def _move(name: str, fates: Sequence[tuple[Fate, Fate]]) -> MoveTold:
         queue=fates[0][0].queue,
         start=_moment([(one.start_ms, two.start_ms) for one, two in fates]),
         end=_moment([(one.end_ms, two.end_ms) for one, two in fates]),
-        preemptions_today=_mean([one.preemptions for one, _ in fates]) or 0.0,
-        preemptions_changed=_mean([two.preemptions for _, two in fates]) or 0.0,
+        preemptions_today=_mean([one.preemptions for one, _ in fates]),
+        preemptions_changed=_mean([two.preemptions for _, two in fates]),
     )
 
 
 def _moment(times: Sequence[tuple[float | None, float | None]]) -> MomentTold:
-    today = [one for one, _ in times if one is not None]
-    changed = [two for _, two in times if two is not None]
+    today, changed = [one for one, _ in times], [two for _, two in times]
     return MomentTold(
-        today_ms=_mean(today),
-        changed_ms=_mean(changed),
+        today_ms=quantile(today, 0.5),
+        changed_ms=quantile(changed, 0.5),
         difference_ms=range_of([two - one for one, two in times if one is not None and two is not None]),
-        today_futures=len(today),
-        changed_futures=len(changed),
+        today_futures=sum(time is not None for time in today),
+        changed_futures=sum(time is not None for time in changed),
     )
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return tidy(sum(values) / len(values)) if values else None
+def _mean(values: Sequence[float]) -> float:
+    return tidy(sum(values) / len(values))

@@ -7,7 +7,7 @@ Must not: measure.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from msgspec import Struct, structs
@@ -19,6 +19,7 @@ from optimus.drivers.sim.forecasting.sampling import HOPELESS, Futures
 from optimus.drivers.sim.measuring import Measured, ask, measure
 from optimus.drivers.sim.measuring.columns import Asked
 from optimus.drivers.sim.present import Present
+from optimus.drivers.sim.records import Record
 from optimus.drivers.sim.resuming import Resumed
 from optimus.drivers.sim.setup import Setup
 from optimus.drivers.sim.standing import Standing, least_gpus
@@ -92,6 +93,7 @@ def _ahead(futures: Futures, seed: int, sample: int) -> Played:
     watcher = _Watcher(len(people), frozenset(job.name for job in jobs if job.work.ideal_ms() >= ENDLESS_MS))
     resumed = Resumed(futures.engine(), people, after=watcher.look)
     record = Clockwork(futures.setup, jobs).play(resumed, until_ms=futures.until_ms)
+    _refuse(record, watcher.hopeless)
     asked = _with_sizes(ask(jobs), people)
     return Played(
         setup=futures.setup,
@@ -103,6 +105,14 @@ def _ahead(futures: Futures, seed: int, sample: int) -> Played:
     )
 
 
+def _refuse(record: Record, hopeless: Mapping[str, str]) -> None:
+    """Once all is played, so that the engine decides at the moments at which it decides in a forecast."""
+    for job in record.jobs:
+        if job.name in hopeless and job.end_ms is None:
+            job.rejected = hopeless[job.name]
+            job.rejected_ms = job.submit_ms if job.start_ms is None else record.end_ms
+
+
 def _with_sizes(asked: Asked, people: dict[str, Standing]) -> Asked:
     """Jobs of a present carry their sizes on their seats; what they ask for is told by their workloads."""
     gpus = np.array([least_gpus(people[name].workload) for name in asked.names], np.float64)
@@ -110,22 +120,24 @@ def _with_sizes(asked: Asked, people: dict[str, Standing]) -> Asked:
 
 
 class _Watcher:
-    """Takes out what time alone does not help, and sees when nothing more will happen: all is over but what never ends,
-    or nothing has moved for a day."""
+    """Knows what time alone does not help, and sees when nothing more will happen: all else is over but what never
+    ends, or nothing has moved for a day."""
 
     def __init__(self, people: int, endless: frozenset[str]) -> None:
         self._people = people
         self._endless = endless
         self._still_since_ms: int | None = None
+        self.hopeless: dict[str, str] = {}
+        """Who waits in vain, and why, by the last plan."""
 
     def look(self, clock: Clockwork, plan: Plan) -> None:
-        hopeless = {wait.workload: wait.reason for wait in plan.waiting if wait.reason.code in HOPELESS}
-        for run in [run for run in clock.active.values() if run.job.name in hopeless and not run.seats]:
-            clock.reject(run.index, hopeless[run.job.name].text())
+        self.hopeless = {wait.workload: wait.reason.text() for wait in plan.waiting if wait.reason.code in HOPELESS}
         if sum(run.arrived for run in clock.runs) < self._people:
             return
         working = [run for run in clock.running.values() if run.job.name not in self._endless]
-        waiting = len(clock.active) - len(clock.running)
+        waiting = sum(
+            run.job.name not in self.hopeless and run.index not in clock.running for run in clock.active.values()
+        )
         if not working and not waiting:
             clock.stop()
         elif working or plan.actions:
