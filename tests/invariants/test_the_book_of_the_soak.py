@@ -1,4 +1,4 @@
-"""What the soak counts can be looked up: each world that has failed, with its seed, what was broken, and since when it holds."""
+"""What the soak counts can be looked up: every world that has failed, what was broken, and since when it holds."""
 
 from __future__ import annotations
 
