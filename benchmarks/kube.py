@@ -117,9 +117,16 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     wanted, only = set(filter(None, chosen.contenders.split(","))), chosen.only.split(",")
     if unknown := sorted(set(only) - set(ALL)):
-        parser.error(f"no scenario {unknown[0]}: there are {', '.join(ALL)}")
+        parser.error(f"--only: no scenario {unknown[0]}: there are {', '.join(ALL)}")
+    try:
+        planned = runs(chosen, [peer(path) for path in chosen.peer])
+    except ValueError as error:
+        parser.error(f"--peer: {error}")
+    names = list(dict.fromkeys(name for kind in only for name in planned[kind]))
+    if unknown := sorted(wanted - set(names)):
+        parser.error(f"--contenders: no {unknown[0]} in {', '.join(only)}: there are {', '.join(names)}")
     results: dict[str, dict[str, Result]] = {}
-    for kind, contenders in runs(chosen, [peer(path) for path in chosen.peer]).items():
+    for kind, contenders in planned.items():
         if kind not in only:
             continue
         for name, run in contenders.items():

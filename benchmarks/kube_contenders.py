@@ -86,7 +86,14 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="came
 
 
 def peer(path: Path) -> Peer:
-    return msgspec.yaml.decode(path.read_bytes(), type=Peer)
+    """Raises ValueError, with what is wrong where."""
+    try:
+        return msgspec.yaml.decode(path.read_bytes(), type=Peer)
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror or error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # also of a field that there is not
+        known = ", ".join(field.encode_name for field in msgspec.structs.fields(Peer))
+        raise ValueError(f"{path}: {error}; fields are {known}") from None
 
 
 def _begin(plane: ControlPlane, name: str, words: list[str]) -> Process:

@@ -4,7 +4,8 @@
     python -m tests.soak --seed 123 --verbose                      tells the story of one world, cycle by cycle
     python -m tests.soak --recheck                                 looks again at the worlds that have failed
 
-What has passed so far is written to benchmarks/results/soak.json after every minute.
+What has passed so far is written to benchmarks/results/soak.json after every minute. A world that has failed stays in
+it for good, with its seed and what was broken, and since which commit it holds: what is counted can be looked up.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from optimus.testing.story import tell_cycle, tell_world
 RESULT = Path(__file__).resolve().parents[1] / "benchmarks" / "results" / "soak.json"
 FIRST_SEED = 10_000
 MEDIUM_EVERY = 10
-KEPT_FAILURES = 50
+MOST_FAILURES = 50
+"""Of one run: then something is wrong that need not be found more often."""
 
 
 def size_of(seed: int) -> str:
@@ -66,7 +68,7 @@ def soak(minutes: float, start: int | None, jobs: int) -> int:
                 said = now
                 write_book(book, run, now - began)
                 print(line(book, run, now - began), flush=True)
-            if now - began >= minutes * 60:
+            if now - began >= minutes * 60 or run["failed"] >= MOST_FAILURES:
                 break
         pool.terminate()
     write_book(book, run, time.monotonic() - began)
@@ -86,22 +88,20 @@ def note(book: dict[str, Any], run: dict[str, Any], seed: int, broken: list[str]
         book["worlds_passed"] += 1
         return
     run["failed"] += 1
-    book["failures"] = [*book["failures"], {"seed": seed, "commit": run["commit"], "what": broken[:3]}][-KEPT_FAILURES:]
+    failure = {"seed": seed, "commit": run["commit"], "invariants": numbers, "what": broken[:3], "holds_at": ""}
+    book["failures"].append(failure)
     print(f"{broken[0]}\n    python -m tests.soak --seed {seed} --verbose", flush=True)
 
 
 def recheck() -> int:
-    """Forget failures that have been mended."""
+    """Note which failures have been mended, and which are back."""
     book = read_book()
-    left = []
     for failure in book["failures"]:
         _, broken, _ = look(failure["seed"])
         print(f"world {failure['seed']}: {broken[0] if broken else 'holds now'}", flush=True)
-        if broken:
-            left.append({**failure, "commit": commit(), "what": broken[:3]})
-    book["failures"] = left
+        failure["holds_at"] = "" if broken else failure["holds_at"] or commit()
     save(book)
-    return 1 if left else 0
+    return 1 if any(not failure["holds_at"] for failure in book["failures"]) else 0
 
 
 def tell(seed: int, *, verbose: bool) -> int:

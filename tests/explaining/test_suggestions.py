@@ -175,3 +175,13 @@ def test_decisions_are_bounded_and_the_same_each_time(example: Moment) -> None:
     trials = Trials(engine_of(example.copy()), ("default/too-large",), example.now_ms, most=1)
     assert trials.outcome(Change()) is None and trials.left == 0
     assert smaller(trials) == [] and trials.decisions == 1
+
+
+def test_less_gpu_memory_where_no_device_has_so_much() -> None:
+    now = moment("""
+cluster: [{name: a, gpus: {count: 2, model: A100, memory: 40Gi}}, {name: t, gpus: {count: 2, model: T4, memory: 16Gi}}]
+workloads: [{name: large, gpu: {memory: 60Gi}}, {name: fits, gpu: {memory: 40Gi}, running: {on: a}}]
+""")
+    told = now.explain("large")
+    assert told.why is not None and told.why.text.endswith("1 GPU with 60Gi of its memory: the largest has 40Gi")
+    assert now.suggested("large")["gpuMemory"] == "gpu: {memory: 40Gi}"

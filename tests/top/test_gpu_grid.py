@@ -32,6 +32,13 @@ def test_what_leaves_is_marked_all_of_it_or_the_part_that_goes() -> None:
     assert lines([node("n", [1000, 1000], [["default/shrinks"]] * 2)])[1] == "n V!"
 
 
+def test_a_gpu_that_is_held_is_not_drawn_as_free_and_is_counted() -> None:
+    kept = {"job": "default/a", "devices": [0, 1], "reason": {"code": "HeldFor", "text": "held for default/a"}}
+    used = node("n", [1000, 0, 0, 0], [["default/leaving"], [], [], []], held=[kept])
+    assert lines([used]) == ["default  1 of 4  A100  1 held", "n !○··"]
+    assert all("○ held" in legend(width) for width in (30, 60, 90))
+
+
 def test_a_node_that_is_not_ready_says_so() -> None:
     away = node("n", [0, 1000], [[], ["default/a"]], ready=False)
     assert lines([away]) == ["default  1 of 2  A100  1 not ready", "n ××"]

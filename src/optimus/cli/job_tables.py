@@ -27,6 +27,9 @@ STYLES = {
     "Admitted": "cyan",
 }
 Table = Callable[..., None]
+VIRTUAL = "their cores and memory are counted and not there; this machine has {machine}"
+HELD = "○"
+"""A GPU that nobody uses because it is held for somebody."""
 WATCHED = (20, 8, 13, 8, 4, 4, 4)
 """Least widths where lines are added one by one."""
 
@@ -93,15 +96,20 @@ def nodes(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
     table = []
     for row in rows:
         used = sum(row["usedMilli"])
-        lost = gone(row)
-        grid = Text("".join("×" if n in lost and not used else _cell(used) for n, used in enumerate(row["usedMilli"])))
+        lost, kept = gone(row), held_devices(row)
+        grid = Text("".join(_cell(used, n in lost, n in kept) for n, used in enumerate(row["usedMilli"])))
         models = ", ".join(sorted(set(row["models"]))) or "–"
         cells: list[Text | str] = [row["name"], node_state(row), grid]
         cells += [f"{gpus(used)} of {devices(row)}", models]
-        cells += [f"{row['cpuMilli'] // 1000} cores, {row['memoryMib'] // 1024} GiB", row["limits"]] if wide else []
-        table.append(cells)
-    header = ["node", "state", "GPUs", "in use", "model", *(["", "limits"] if wide else [])]
-    printer.columns(table, header=header)
+        cells += [capacity(row), row["limits"]] if wide else []
+        table.append([*cells, "; ".join(why_idle(row))])
+    header = ["node", "state", "GPUs", "in use", "model", *(["", "limits"] if wide else []), "why idle"]
+    some = any(row[-1] for row in table)
+    printer.columns(table if some else [row[:-1] for row in table], header=header if some else header[:-1])
+    machines = {row["machine"] for row in rows if row.get("machine")} if wide else set()
+    for machine in sorted(machines):
+        printer.line()
+        printer.paragraph(f"virtual nodes: {VIRTUAL.format(machine=machine)}", "dim")
 
 
 def gone(node: Mapping[str, Any]) -> list[int]:
@@ -110,13 +118,46 @@ def gone(node: Mapping[str, Any]) -> list[int]:
     return found
 
 
+def capacity(node: Mapping[str, Any]) -> str:
+    """A cluster file need not name CPU and memory: then there is none to be asked for."""
+    cores, memory = node["cpuMilli"] / 1000, node["memoryMib"] / 1024
+    return ", ".join(
+        (
+            counted(f"{cores:g}", "core") if cores else "no CPU named",
+            f"{memory:.4g} GiB" if memory else "no memory named",
+        )
+    )
+
+
+def held_devices(node: Mapping[str, Any]) -> dict[int, str]:
+    """Its devices that are held for somebody, and for whom; a scheduler of before does not say."""
+    return {device: one["job"] for one in node.get("held") or () for device in one["devices"]}
+
+
+def why_idle(node: Mapping[str, Any]) -> list[str]:
+    """Each reason once, with the devices it is about: `[2,3] held for …`. Nothing where no GPU is idle."""
+    if all(milli >= 1000 for milli in node["usedMilli"]):
+        return []
+    return kept_for(node)
+
+
+def kept_for(node: Mapping[str, Any]) -> list[str]:
+    """Also of what is still in use."""
+    devices_of: dict[str, list[int]] = {}
+    for one in node.get("held") or ():
+        devices_of.setdefault(one["reason"]["text"], []).extend(one["devices"])
+    return [
+        f"[{','.join(map(str, sorted(set(found))))}] {text}" if found else text for text, found in devices_of.items()
+    ]
+
+
 def devices(node: Mapping[str, Any]) -> int:
     return len(node["usedMilli"]) - len(gone(node))
 
 
 def node_state(node: Mapping[str, Any]) -> str:
     if node["ready"]:
-        return "ready"
+        return "ready, virtual" if node.get("virtual") else "ready"
     return "gone, not empty" if len(gone(node)) == len(node["usedMilli"]) else "not ready"
 
 
@@ -139,6 +180,7 @@ def described(printer: Printer, view: dict[str, Any], events: list[dict[str, Any
         *([("why", f"{reason['code']}: {reason['text']}")] if reason else []),
         ("queue", f"{view['queue']}, {view['jobClass']}, priority {view['priority']}"),
         ("replicas", replicas(view) + ("" if view["final"] else f", {counted(gpus(view['gpuMilli']), 'GPU')}")),
+        *[("held", text) for text in _held_where(view)],
         ("command", " ".join(view["command"])),
         ("submitted", format_moment_ms(view["submittedMs"], now_ms)),
         *([("started", format_moment_ms(view["startedMs"], now_ms))] if view["startedMs"] else []),
@@ -218,6 +260,14 @@ def rough(ms: int) -> str:
     return f"{seconds}s"
 
 
+def _held_where(view: Mapping[str, Any]) -> list[str]:
+    """`on a-1 [0,1] until 14:20`: of a gang, a line for each node."""
+    by_node: dict[str, list[dict[str, Any]]] = {}
+    for one in view.get("held") or ():
+        by_node.setdefault(one["node"], []).append(one)
+    return [f"on {node} {text}" for node, held in by_node.items() for text in kept_for({"held": held})]
+
+
 def _minute(at_ms: int, now_ms: int) -> str:
     """More would pretend to know it better."""
     return format_moment_ms(at_ms // 60_000 * 60_000, now_ms)
@@ -251,7 +301,9 @@ def _borrowed(share: dict[str, Any]) -> str:
     return gpus(max(share["allocatedMilli"] - max(share["guaranteeMilli"], 0), 0))
 
 
-def _cell(milli: int) -> str:
+def _cell(milli: int, is_gone: bool, is_held: bool) -> str:
+    if not milli and (is_gone or is_held):
+        return "×" if is_gone else HELD
     return "·" if not milli else "█" if milli >= 1000 else "▄"
 
 

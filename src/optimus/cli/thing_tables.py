@@ -11,6 +11,7 @@ from optimus.cli import job_tables
 from optimus.cli.job_tables import gpus
 from optimus.cli.showing import Printer
 from optimus.client.targets import View
+from optimus.model.reasons import counted
 
 NONE = "–"
 
@@ -43,7 +44,7 @@ def queue(printer: Printer, told: dict[str, Any]) -> None:
     _facts(printer, facts)
     if view["gpu"]:
         printer.line()
-        header = ["pool", "guarantee", "limit", "weight", "share now", "in use", "asked for"]
+        header = ["pool", "guarantee", "limit", "weight", "share now", "in use", "of it held", "asked for"]
         rows = [
             [
                 share["pool"],
@@ -52,11 +53,12 @@ def queue(printer: Printer, told: dict[str, Any]) -> None:
                 str(share["weight"]),
                 gpus(share["shareMilli"]),
                 gpus(share["allocatedMilli"]),
+                gpus(share.get("heldMilli") or 0),
                 gpus(share["demandMilli"]),
             ]
             for share in view["gpu"]
         ]
-        printer.columns(rows, header=header, indent=2, right=range(1, 7))
+        printer.columns(rows, header=header, indent=2, right=range(1, 8))
     _jobs(printer, told["jobs"])
 
 
@@ -65,12 +67,11 @@ def node(printer: Printer, told: dict[str, Any]) -> None:
     printer.line(view["name"], "bold")
     facts = [
         ("state", job_tables.node_state(view)),
-        (
-            "has",
-            f"{view['cpuMilli'] / 1000:g} cores, {view['memoryMib'] / 1024:g} GiB, {job_tables.devices(view)} GPUs",
-        ),
+        ("has", f"{job_tables.capacity(view)}, {counted(job_tables.devices(view), 'GPU')}"),
         ("labels", ", ".join(f"{key}={value}" for key, value in sorted(view["labels"].items())) or NONE),
+        *([("virtual", job_tables.VIRTUAL.format(machine=view["machine"]))] if view.get("virtual") else []),
         ("limits", view["limits"]),
+        *[("held" if one.startswith("[") else "reserved", one) for one in job_tables.kept_for(view)],
     ]
     _facts(printer, facts)
     if view["models"]:
@@ -122,7 +123,10 @@ def _jobs(printer: Printer, jobs: list[View]) -> None:
 
 
 def _unused(node: View, device: int) -> str:
-    return "gone" if device in job_tables.gone(node) else "free"
+    if device in job_tables.gone(node):
+        return "gone"
+    kept = job_tables.held_devices(node).get(device)
+    return f"held for {_short(kept)}" if kept else "free"
 
 
 def _short(workload: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optimus.cli import completing
+from optimus.cli.job_tables import VIRTUAL
 from optimus.cli.showing import say
 from optimus.cli.target import refuse
 from optimus.client.connection import DEFAULT_PORT, JobError, store_folder
@@ -101,6 +102,8 @@ def up(
         say(f"optimus is up at {begun.address}: {begun.cluster}", "bold")
         say(f"store {folder}, policy {policy}", "dim")
         say(f"limits: {begun.limits}", "dim")
+        if begun.machine:
+            say(f"virtual nodes: {VIRTUAL.format(machine=begun.machine)}", "dim")
         for text in begun.changed:
             say(text, "yellow")
         if begun.token:

@@ -38,11 +38,10 @@ def why_never(world: World, ask: Ask, pool: int) -> Reason:
         if not shape.allowed.any():
             return reason(Code.NO_MATCHING_NODE, pool=name)
         if shape.gpu_count and not (shape.share[shape.allowed] < NO_SHARE).any():
-            models = ", ".join(m.model for m in shape.request.models)
-            asked = f"a GPU of model {models}" if models else _described(world, shape)
-            return reason(Code.NO_SUCH_DEVICE, pool=name, asked=asked)
+            return reason(Code.NO_SUCH_DEVICE, pool=name, asked=_no_device(world, shape, room))
         if not room.fits(shape).any():
-            return reason(Code.NO_SUCH_DEVICE, pool=name, asked=f"{_described(world, shape, room)} on one node")
+            asked = f"{_described(world, shape, room)} on one node: {_most_on_a_node(world, shape, room)}"
+            return reason(Code.NO_SUCH_DEVICE, pool=name, asked=asked)
         if int(room.fits(shape).sum()) < len(ask.signature.minimum[role]):
             asked = _replicas(world, shape, len(ask.signature.minimum[role]))
             return reason(Code.NEVER_FITS, asked=asked, pool=name, possible=int(room.fits(shape).sum()))
@@ -56,6 +55,38 @@ def why_never(world: World, ask: Ask, pool: int) -> Reason:
         return reason(Code.NO_SUCH_DEVICE, pool=name, asked="assignable devices, which a rule for nvlink needs")
     asked = f"{_replicas(world, shape, crowd.needed)} in one {crowd.level}"
     return reason(Code.NEVER_FITS, asked=asked, pool=name, possible=f"{crowd.best} there")
+
+
+def _no_device(world: World, shape: Shape, room: Room) -> str:
+    """What is asked of a device that none has, and what comes closest: `a GPU of model H100: there are A100, T4`."""
+    request, view, known = shape.request, room.view, world.snapshot.resources.models
+    there = shape.allowed[:, None] & (view.gpu_model >= 0)
+    models = [model.model for model in request.models]
+    found = sorted({known[model] for model in np.unique(view.gpu_model[there]).tolist()})
+    alike = there & np.isin(view.gpu_model, [known.index(model) for model in models if model in known])
+    of = f"a GPU of model {', '.join(models)}" if models else ""
+    if models and not alike.any():
+        return f"{of}: {f'there are {named(found, most=6)}' if found else 'there is no GPU'}"
+    if not request.gpu_memory_mib:
+        return of or f"{_described(world, shape)}: there is {'no such GPU' if found else 'no GPU'}"
+    largest = int(view.gpu_memory[alike if models else there].max(initial=0))
+    best = f"the largest has {format_memory(largest)}" if largest else "none says how much it has"
+    return f"{_described(world, shape)}{' and model ' + ', '.join(models) if models else ''}: {best}"
+
+
+def _most_on_a_node(world: World, shape: Shape, room: Room) -> str:
+    """Of everything asked for that no node has so much of: the most there is."""
+    lacking = []
+    if shape.gpu_count:
+        usable = shape.allowed[:, None] & (shape.share < NO_SHARE) & (room.gpus >= shape.share)
+        most = int(usable.sum(axis=1).max(initial=0))
+        if most < shape.gpu_count:
+            lacking.append(counted(most, "GPU") if shape.whole else f"parts of {counted(most, 'GPU')}")
+    for need in shape.needs:
+        if not _somewhere(shape, room, need):
+            left = int(np.where(shape.allowed, np.maximum(room.scalars[:, need[0]], 0), 0).max(initial=0))
+            lacking.append(_amount(world.snapshot.resources.names[need[0] + 1], left))
+    return f"the most is {', '.join(lacking)}" if lacking else "each is there, but not together"
 
 
 def why_no_room(world: World, ask: Ask, pool: int, room: Room) -> Reason:

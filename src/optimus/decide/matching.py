@@ -29,6 +29,7 @@ from optimus.decide.turns import RATIO
 from optimus.decide.world import World
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.reasons import Code, reason
+from optimus.model.slots import Phase
 from optimus.state.arrays import Bools, Ints
 from optimus.state.resources import GPU_COLUMN
 
@@ -96,6 +97,8 @@ class Matcher:
             shape = world.ask(unit.row).plain_shape(pool)
             if shape is None or not shape.whole or len(shape.request.models) < 2:
                 continue
+            if any(world.slots.phase[slot] != Phase.RUNNING for slot in world.slots_of(unit.row)):
+                continue  # a part of it has not even begun where it is
             nodes = [place.node for place in unit.places]
             speed = [int(shape.speed_percent[mask & shape.allowed].max(initial=0)) for mask in models]
             here = [model for model, mask in enumerate(models) if mask[nodes].any()]
@@ -198,7 +201,11 @@ class Matcher:
         found: dict[int, Seating] = {}
         for mover, model in sorted(moves, key=lambda move: -move[0].gpus):
             ask = self._world.ask(mover.row)
-            seating = ask.seater(room).seat(ask.minimum, within=self._models[room.view.index][model])
+            shape = ask.plain_shape(room.view.index)
+            if shape is None:
+                return None
+            fast_enough = shape.speed_percent >= mover.speed[model]  # nodes with several models are not all alike
+            seating = ask.seater(room).seat(ask.minimum, within=self._models[room.view.index][model] & fast_enough)
             if seating is None:
                 return None
             for place in seating_places(seating):

@@ -40,7 +40,7 @@ class SizeFacts:
         if allowed is not None:
             most = min(most, allowed // (member.gpus * WHOLE_DEVICE_MILLI))
         sizes = [k for k in role.sizes if k <= most] if role.sizes else _tidy(role.min, most, grain)
-        if most == role.max < grain:
+        if not role.sizes and most == role.max < grain:
             sizes.append(most)  # it does not divide a node, but nobody is better off if this work stays below
         first = member.now or member.least
         return (first, *(k for k in sorted({*sizes}) if k != first and k >= member.least))

@@ -9,11 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from optimus.decide.allocating import Waiting
+from optimus.decide.drafts import Draft
 from optimus.decide.explaining import why_held
 from optimus.decide.shares import Shares
 from optimus.decide.world import World
 from optimus.model.plans import Condition, Plan, QueueShare, Wait
 from optimus.model.reasons import Code, Reason, reason
+from optimus.model.slots import Phase
 
 
 def write_down(world: World, shares: Shares, told: Waiting, refusals: dict[int, Reason]) -> Plan:
@@ -41,6 +43,7 @@ def _held_back(world: World) -> dict[int, Reason]:
     idle = (columns.view("held") == 0) & (columns.view("alive") > 0)
     rows = {int(r) for r in np.flatnonzero(idle & (columns.view("promised") + columns.view("releasing") > 0))}
     rows |= {row for row, draft in world.drafts.items() if draft.evicted or (draft.additions and draft.start is None)}
+    rows |= {row for row, draft in world.drafts.items() if _gave_up_all(world, row, draft)}
     reasons = {}
     for row in rows - world.ended:
         draft = world.drafts.get(row)
@@ -53,9 +56,15 @@ def _held_back(world: World) -> dict[int, Reason]:
             pool = new[0].pool if new else world.pool_of_slot(promised[0])
             nodes = {n for s in new for n in s.nodes()} | {int(world.node_index[world.slots.node[s]]) for s in promised}
             reasons[row] = why_held(world, pool, nodes)
-        elif world.table.leaving[row] or (draft is not None and draft.evicted):
+        elif world.table.leaving[row] or (draft is not None and (draft.evicted or _gave_up_all(world, row, draft))):
             reasons[row] = reason(Code.STOPPING)
     return reasons
+
+
+def _gave_up_all(world: World, row: int, draft: Draft) -> bool:
+    """Replica by replica, the last of what it had after its node was lost: it runs no more, and nobody evicted it."""
+    stops = any(world.slots.phase[slot] > Phase.HELD for slot in draft.removed)
+    return stops and not draft.additions and not world.slots_of(row)
 
 
 def _queue_shares(world: World, shares: Shares) -> tuple[QueueShare, ...]:

@@ -1,16 +1,18 @@
-"""Smaller: fewer replicas, fewer copies of a group, fewer GPUs for each replica, half a device."""
+"""Smaller: fewer replicas, fewer copies of a group, fewer GPUs for each replica, less GPU memory, half a device."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
 from msgspec import structs
 
 from optimus.explaining.suggestion import Idea, Suggestion, first_that_works, tried
 from optimus.explaining.trying import Change, Trials
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.reasons import counted
+from optimus.model.units import format_memory
 from optimus.model.workloads import Group, Role, WorkloadClass
 
 HALF = WHOLE_DEVICE_MILLI // 2
@@ -35,7 +37,7 @@ def smaller(trials: Trials) -> list[Suggestion]:
     found: list[Suggestion] = []
     for number in (*_counts(gang), *_gpus(gang)):
         found += _largest(trials, number)
-    return found + tried(trials, _half(trials))
+    return found + _less_memory(trials) + tried(trials, _half(trials))
 
 
 def _largest(trials: Trials, number: Number) -> list[Suggestion]:
@@ -78,6 +80,27 @@ def _gpus(gang: Group) -> Iterator[Number]:
             whose = "" if len(gang.roles) == 1 else f" of role {role.name}"
             each = f" for each replica{whose}"
             yield Number("gpus", "GPU", each, f"gpu{whose}", role.request.gpu_count, _fewer_gpus(role.name))
+
+
+def _less_memory(trials: Trials) -> list[Suggestion]:
+    """Of each device: as much as those that there are have."""
+    gang = trials.workloads()[0].gang
+    there = np.unique(trials.engine.state.nodes.columns.view("gpu_memory")).tolist()
+    found: list[Suggestion] = []
+    for role in gang.roles:
+        asked = role.request.gpu_memory_mib
+        sizes = [size for size in reversed(there) if 0 < size < asked]
+        whose = "" if len(gang.roles) == 1 else f" of role {role.name}"
+
+        def make(size: int, role: Role = role, asked: int = asked, whose: str = whose) -> Idea:
+            words = f"{format_memory(size)} of GPU memory{whose} instead of {format_memory(asked)}"
+            field = f"gpu: {{memory: {format_memory(size)}}}{whose}"
+            less = structs.replace(role, request=structs.replace(role.request, gpu_memory_mib=size))
+            return _idea(trials, "gpuMemory", words, field, lambda g: _with_role(g, role.name, lambda _: less))
+
+        works = first_that_works(trials, sizes, make)
+        found += [works[1]] if works else []
+    return found
 
 
 def _half(trials: Trials) -> Idea | None:

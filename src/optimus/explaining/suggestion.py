@@ -12,8 +12,8 @@ from optimus.explaining.trying import Change, Outcome, Trials
 
 class Suggestion(Struct, frozen=True, kw_only=True, rename="camel"):
     kind: str
-    """resume, replicas, gpus, share, pools, nodeSelector, models, topology, preemptible, class, priority, guarantee,
-    limit."""
+    """resume, replicas, gpus, gpuMemory, share, pools, nodeSelector, models, topology, preemptible, class, priority,
+    guarantee, limit."""
     words: str
     """`4 replicas instead of 8`."""
     field: str

@@ -87,6 +87,9 @@ class Code(StrEnum):
     GROWS_LATER = "GrowsLater"
     NOT_WORTH_IT = "NotWorthIt"
     KEPT_FOR_OTHERS = "KeptForOthers"
+    # why a GPU is idle although somebody waits
+    HELD_FOR = "HeldFor"
+    RESERVED_FOR = "ReservedFor"
 
 
 NEVER_AS_IT_IS = frozenset(
@@ -177,6 +180,9 @@ SENTENCES: dict[Code, str] = {
     "not pay back yet",
     Code.KEPT_FOR_OTHERS: "{free} free in pool {pool}: not enough for its next size, kept for others, or worth "
     "more to them",
+    Code.HELD_FOR: "held for {workload} of queue {queue} until {at}",
+    Code.RESERVED_FOR: "room here is reserved for {workload} of queue {queue} at about {at}; what is over by then may "
+    "use it",
 }
 """The names in braces are the facts. Beside a `resource`, whole numbers are amounts in its unit (GPU and CPU in
 thousandths, memory in MiB, the rest in pieces)."""

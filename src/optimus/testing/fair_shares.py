@@ -45,7 +45,8 @@ def pool_total(ledger: Ledger, pool: str, now_ms: int) -> Amount:
     counted = {}
     for node in ledger.nodes_of(pool):
         age = now_ms - ledger.unready_ms.get(node.name, now_ms)
-        if node.ready or (ledger.on_node(node.name, NOW) and age < ledger.settings.unready_timeout_ms):
+        busy = any(not replica.done for _, replica in ledger.on_node(node.name, NOW))
+        if node.ready or (busy and age < ledger.settings.unready_timeout_ms):
             counted[node.name] = node
     return total_capacity(counted)
 

@@ -226,7 +226,9 @@ class Top(App[None]):
         node, device = found
         jobs = ["/".join(workload.split("/")[:2]) for workload in node["jobs"][device]]
         if not jobs:
-            self._say(f"{node['name']} [{device}]: free")
+            kept = [one for one in node.get("held") or () if device in one["devices"]]
+            self._job = "/".join(kept[0]["job"].split("/")[:2]) if kept else self._job
+            self._say(f"{node['name']} [{device}]: {kept[0]['reason']['text'] if kept else 'free'}")
             return
         after = (jobs.index(self._job) + 1) % len(jobs) if self._job in jobs else 0  # of several, one after the other
         self._job = jobs[after]

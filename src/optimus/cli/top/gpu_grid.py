@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from optimus.cli.job_tables import devices, gone, gpus
+from optimus.cli.job_tables import HELD, devices, gone, gpus, held_devices
 from optimus.cli.top.pieces import Line, Piece, cut_before, fit
 from optimus.model.pools import DEFAULT_POOL
 
 FREE, SHARED, LEAVING, NOT_READY = "·", "+", "!", "×"
 CHOSEN, CHOSEN_PART = "◆", "◇"
 LEGENDS = (
-    "A all  a part  + shared  ! leaving  · free  × not ready  ◆ chosen",
-    "A all  a part  ! leaving  · free  ◆ chosen",
+    "A all  a part  + shared  ! leaving  ○ held  · free  × not ready  ◆ chosen",
+    "A all  a part  ! leaving  ○ held  · free  ◆ chosen",
+    "A all  a part  ○ held  · free",
     "A all  a part  · free",
 )
 """The first that fits."""
@@ -133,8 +134,10 @@ def drawn(grid: Grid, row: Row, jobs: Mapping[str, View], queues: Mapping[str, M
 def cell(node: View, device: int, jobs: Mapping[str, View], queues: Mapping[str, Mark], chosen: str) -> Piece:
     used, workloads = node["usedMilli"][device], node["jobs"][device]
     if not used:
-        there = node["ready"] and device not in gone(node)
-        return Piece(FREE, "dim") if there else Piece(NOT_READY, "red")
+        if not node["ready"] or device in gone(node):
+            return Piece(NOT_READY, "red")
+        kept = held_devices(node).get(device)
+        return Piece(FREE, "dim") if kept is None else Piece(HELD, _colour_of(kept, jobs, queues))
     names = {one if one in jobs else "/".join(one.split("/")[:2]) for one in workloads}  # a part is of its job
     here = [view for name in names if (view := jobs.get(name)) is not None]
     whole = used >= 1000
@@ -160,6 +163,11 @@ def device_at(grid: Grid, row: Row, x: int) -> tuple[View, int] | None:
     return (node, device) if at < grid.cells and device < len(node["usedMilli"]) else None
 
 
+def held_idle(nodes: Sequence[View]) -> int:
+    """GPUs that nobody uses because they are held for somebody."""
+    return sum(not node["usedMilli"][device] for node in nodes for device in held_devices(node))
+
+
 def in_use(nodes: Sequence[View]) -> tuple[int, int]:
     """Thousandths that are given, and GPUs that there are."""
     return sum(sum(node["usedMilli"]) for node in nodes), sum(map(devices, nodes))
@@ -170,7 +178,15 @@ def _head(group: Group) -> Line:
     models = ", ".join(sorted({model for node in group.nodes for model in node["models"] if model}))
     away = sum(not node["ready"] for node in group.nodes)
     head = [Piece(group.name, "bold"), Piece(f"  {gpus(used)} of {there}", ""), Piece(f"  {models}", "dim")]
+    if kept := held_idle(group.nodes):
+        head.append(Piece(f"  {kept} held", ""))
     return (*head, Piece(f"  {away} not ready", "red")) if away else tuple(head)
+
+
+def _colour_of(workload: str, jobs: Mapping[str, View], queues: Mapping[str, Mark]) -> str:
+    view = jobs.get(workload) or jobs.get("/".join(workload.split("/")[:2]))
+    mark = queues.get(view["queue"]) if view else None
+    return mark.colour if mark else ""
 
 
 def _leaves(view: View, node: str, device: int) -> bool:

@@ -31,6 +31,7 @@ MARKS = (
     ("a", "it has a part of it"),
     ("+", "several queues share it"),
     ("!", "it is being left"),
+    ("○", "it is idle: held for a job that waits; a click says for which"),
     ("◆ ◇", "all or a part of it is of the chosen job"),
     ("·  ×", "free; the node is not ready"),
 )

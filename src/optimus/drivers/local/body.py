@@ -27,6 +27,7 @@ from optimus.drivers.local.surroundings import environment
 from optimus.drivers.local.undone import Asked, Undone
 from optimus.drivers.local.unwritten import Unwritten
 from optimus.engine.engine import Engine
+from optimus.engine.kept_room import Kept, by_workload, held_in
 from optimus.lives import Changes, Ended, Life, Outcome, Place, Replica, reconcile
 from optimus.lives.reconciling import end, grant, take_away, told_to_leave
 from optimus.model.jobs import Saving, job_of_workload
@@ -83,8 +84,8 @@ class Body:
         """By workload that runs: what it says of the rest of it."""
         self.overdue: set[str] = set()
         """Those that were killed because they did not leave within their grace, whatever they say of themselves."""
-        self.promised: set[str] = set()
-        """Those for whom room is kept that others are still leaving."""
+        self.held: dict[str, list[Kept]] = {}
+        """By workload that waits: room that is kept for it while others leave, after the last plan."""
         self.changed: set[str] = set()
         """Jobs of which something else is to be shown; whoever shows them empties it."""
         self.plan: Plan | None = None
@@ -94,6 +95,10 @@ class Body:
         """The last turn could not be written down; it is tried again."""
         self.limits = ""
         """For people: what processes are held to on this machine."""
+        self.machine = ""
+        """For people, where nodes are virtual: what this machine really has."""
+        self.now_ms = 0
+        """When the brain was last asked."""
         self.version = 0
         """Counts turns in which something changed."""
         self._parts: dict[str, list[str]] = {}
@@ -316,6 +321,7 @@ class Body:
     def _think(self, now_ms: int) -> None:
         facts, self._binding, self._facts = [*self._binding, *self._facts], [], []
         self.plan = plan = self.engine.step(facts, now_ms)
+        self.now_ms = now_ms
         self._next_tick_ms = now_ms + TICK_MS
         for problem in self.engine.problems:
             self.happened(now_ms, "brain", "Problem", str(problem))
@@ -325,7 +331,6 @@ class Body:
                 continue
             match action:
                 case Start(_, pool, placements):
-                    self.promised.discard(life.workload)
                     self._put_life(grant(life, _places(placements)))
                     self.happened(now_ms, job_of_workload(life.workload), "Admitted", f"to pool {pool}")
                 case Grow(_, placements):
@@ -339,13 +344,12 @@ class Body:
                     self.happened(now_ms, job_of_workload(life.workload), str(cause.code), cause.text())
                 case Reject():
                     self._end(life, Outcome.FAILED, action.cause.text(), now_ms)
-                case Hold():
-                    self.promised.add(life.workload)
-                case Drop():
-                    self.promised.discard(life.workload)
-        before, self.waiting = self.waiting, {wait.workload: wait.reason for wait in plan.waiting}
-        for workload in before.keys() | self.waiting.keys():
-            if before.get(workload) != self.waiting.get(workload):
+                case Hold() | Drop():
+                    pass  # nothing runs there: what is held is looked up below
+        self.held, kept = by_workload(held_in(self.engine.state, now_ms)), self.held
+        self.waiting, waited = {wait.workload: wait.reason for wait in plan.waiting}, self.waiting
+        for workload in waited.keys() | self.waiting.keys() | kept.keys() | self.held.keys():
+            if waited.get(workload) != self.waiting.get(workload) or kept.get(workload) != self.held.get(workload):
                 self.changed.add(job_of_workload(workload))
         self.version += 1
 
@@ -359,7 +363,6 @@ class Body:
             self._put_life(told_to_leave(life, action.cause, now_ms))
 
     def _end(self, life: Life, outcome: Outcome, text: str, now_ms: int) -> None:
-        self.promised.discard(life.workload)
         after, facts = end(life, outcome, text, now_ms)
         self._facts += facts
         self._put_life(after)

@@ -45,6 +45,8 @@ class Cluster(Struct, frozen=True, kw_only=True):
     """For people: what it is."""
     looked: bool = False
     """Nobody has named it: it was found by looking at this machine, which is looked at again at the next start."""
+    virtual: bool = True
+    """Its nodes are names; the machine that they are on has what it has."""
     opening: str = ""
     """Documents that are submitted where nothing has been yet."""
     where: str = ""
@@ -76,7 +78,9 @@ def looked_at() -> Cluster:
 
 def real_machine() -> Cluster:
     node = this_machine()
-    return Cluster(nodes=(node,), told=f"{node.name} with {counted(len(node.devices), 'GPU')}", looked=True)
+    return Cluster(
+        nodes=(node,), told=f"{node.name} with {counted(len(node.devices), 'GPU')}", looked=True, virtual=False
+    )
 
 
 def virtual(nodes: int, gpus: int) -> Cluster:

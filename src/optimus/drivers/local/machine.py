@@ -5,7 +5,7 @@ Owns: what a machine offers, from NVML, from numbers on the command line, or fro
 Must not: run anything.
 
 A virtual node is this machine under another name: its GPUs are numbers that are never given twice, its CPU and memory
-are what the file says.
+are what the file says. Both are counted when work is placed; nobody has them because of that.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from optimus.model.nodes import Device, Node
+from optimus.model.reasons import counted
 
 VIRTUAL_CPU_MILLI = 64_000
 VIRTUAL_MEMORY_MIB = 512 * 1024
@@ -26,9 +27,20 @@ VIRTUAL_MODEL = "virtual"
 def this_machine() -> Node:
     """One node with what is really there."""
     name = socket.gethostname().split(".")[0].lower() or "local"
-    memory_mib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1 << 20)
-    cpus = len(os.sched_getaffinity(0))
-    return Node(name=name, cpu_milli=cpus * 1000, memory_mib=memory_mib, devices=real_devices())
+    return Node(name=name, cpu_milli=_cores() * 1000, memory_mib=_memory_mib(), devices=real_devices())
+
+
+def what_is_here() -> str:
+    """`2 cores, 7.8 GiB`: for whoever is shown nodes that claim more."""
+    return f"{counted(_cores(), 'core')}, {_memory_mib() / 1024:.3g} GiB"
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _memory_mib() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1 << 20)
 
 
 def virtual_nodes(count: int, gpus: int) -> tuple[Node, ...]:

@@ -25,6 +25,7 @@ from optimus.drivers.local.clusters import DEFAULT_QUEUE, Cluster, differences, 
 from optimus.drivers.local.desk import Desk
 from optimus.drivers.local.journaling import Recalled
 from optimus.drivers.local.keeping.limiting import limiting_here
+from optimus.drivers.local.machine import what_is_here
 from optimus.drivers.local.progress import Progress
 from optimus.drivers.local.real_hands import RealHands
 from optimus.drivers.local.retention import Retention
@@ -87,6 +88,7 @@ class Running:
         """Take over what is there; queues and pools that are not known yet are added. `recalled`: from the journal.
         Returns what people have to know of it: what is another cluster than before, and what that means."""
         await self.hands.keeper.start()
+        self.body.machine = what_is_here() if cluster.virtual else ""
         unfinished = self.body.open()
         for pool in cluster.pools:
             if self.body.pools.get(pool.name) != pool:

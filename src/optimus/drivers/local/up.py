@@ -55,6 +55,8 @@ class Begun(Struct, frozen=True, kw_only=True):
     limits: str
     """What processes are held to."""
     cluster: str
+    machine: str
+    """What this machine really has, where nodes are virtual."""
     changed: list[str]
     """What is another cluster than at the last start, and what still runs on what is gone."""
 
@@ -128,7 +130,8 @@ async def _run(
     turning = asyncio.create_task(running.run(stop))
     await asyncio.sleep(0)
     limits = running.limiting.told()
-    ready(Begun(address=address, token=token, limits=limits, cluster=cluster.told, changed=changed))
+    machine = running.body.machine
+    ready(Begun(address=address, token=token, limits=limits, cluster=cluster.told, machine=machine, changed=changed))
     try:
         await turning
     finally:

@@ -14,8 +14,10 @@ from msgspec import Struct
 
 from optimus.drivers.local.body import Body
 from optimus.drivers.local.store import Happening, Submitted
+from optimus.engine.kept_room import Kept, held_milli, reserved_by
 from optimus.lives import JobPhase, Life, Replica, phase_of
 from optimus.model.gangs import chains, maximum_replicas, minimum_replicas
+from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.pools import NodePool
 from optimus.model.queues import GPU
 from optimus.model.reasons import Code, Reason, named, reason
@@ -43,6 +45,23 @@ MOST_PARTS = 20
 class Why(Struct, frozen=True, rename="camel"):
     code: str
     text: str
+
+
+class HeldView(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Room on one node that is kept for one job that waits."""
+
+    node: str
+    job: str
+    """namespace/name; of an array, with the part."""
+    queue: str
+    devices: tuple[int, ...]
+    """Empty if it is only reserved: a reservation names nodes, not devices."""
+    gpu_milli: int
+    """Thousandths of each device."""
+    at_ms: int
+    """Held until then; reserved for about then."""
+    reason: Why
+    """HeldFor: nobody else gets it. ReservedFor: whoever is over by then may use it."""
 
 
 class ReplicaView(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -102,6 +121,8 @@ class JobView(Struct, frozen=True, kw_only=True, rename="camel"):
     final: bool = False
     progress: dict[str, Any] | None = None
     """What it says of itself; of an array, nothing."""
+    held: tuple[HeldView, ...] = ()
+    """Room that is held for it while others leave it."""
 
 
 class ShareView(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -112,6 +133,8 @@ class ShareView(Struct, frozen=True, kw_only=True, rename="camel"):
     share_milli: int
     allocated_milli: int
     demand_milli: int
+    held_milli: int
+    """Of what is allocated: held for work of it that waits, and idle or being left by others."""
 
 
 class QueueView(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -134,9 +157,15 @@ class NodeView(Struct, frozen=True, kw_only=True, rename="camel"):
     """Thousandths of each device that are given."""
     jobs: tuple[tuple[str, ...], ...]
     """By device: who is on it."""
+    held: tuple[HeldView, ...]
+    """What of it is held or reserved for work that waits: why a GPU is idle."""
     gone: tuple[int, ...]
     """Devices that are no longer part of the cluster: they stay until what runs on them has ended."""
     labels: dict[str, str]
+    virtual: bool
+    """It is a name for a part of a machine: its GPUs are numbers, its CPU and memory are counted and not there."""
+    machine: str
+    """Of a virtual node: what the machine that it is on really has."""
     limits: str
     """What of CPU and memory its processes are held to, and by what; or why not."""
 
@@ -203,6 +232,7 @@ def job_view(body: Body, job: str) -> JobView:
         counts=dict(Counter(phase.value for phase in phases)) if one.job.array else {},
         final=phase.final,
         progress=body.progress.get(job),
+        held=tuple(_held(kept) for life in lives for kept in body.held.get(life.workload, ())),
     )
 
 
@@ -214,7 +244,7 @@ def queue_views(body: Body) -> list[QueueView]:
         if not life.over:
             mine = body.workload(life.workload).queue
             (running if life.places else waiting)[mine] += 1
-    found = []
+    found, held = [], held_milli(_holds(body), {name: queue.parent for name, queue in body.queues.items()})
     for name, queue in sorted(body.queues.items()):
         quotas = {quota.pool: quota.resources[GPU] for quota in queue.quotas if GPU in quota.resources}
         pools = sorted({*quotas, *(pool for q, pool in shares if q == name)})
@@ -230,6 +260,7 @@ def queue_views(body: Body) -> list[QueueView]:
                     share_milli=share.share if share else 0,
                     allocated_milli=share.allocated if share else 0,
                     demand_milli=share.demand if share else 0,
+                    held_milli=held[name, pool],
                 )
             )
         found.append(
@@ -246,14 +277,17 @@ def queue_views(body: Body) -> list[QueueView]:
 
 
 def node_views(body: Body) -> list[NodeView]:
-    used: dict[tuple[str, int], int] = {}
+    used: Counter[tuple[str, int]] = Counter()
     who: dict[tuple[str, int], list[str]] = {}
     for life in body.lives.values():
-        for place in life.places:
-            for device in place.devices if place.slot not in life.done else ():
-                key = (place.node, device)
-                used[key] = used.get(key, 0) + place.gpu_milli
-                who.setdefault(key, []).append(life.workload)
+        for node_name, devices, milli in [*_taken(life), *_being_left(body, life)]:
+            for device in devices:
+                used[node_name, device] += milli
+                who.setdefault((node_name, device), []).append(life.workload)
+    kept: dict[str, list[HeldView]] = {}
+    reserved = reserved_by(body.plan, lambda name: body.workload(name).queue, body.now_ms) if body.plan else []
+    for one in [*_holds(body), *reserved]:
+        kept.setdefault(one.node, []).append(_held(one))
     return [
         NodeView(
             name=node.name,
@@ -261,13 +295,33 @@ def node_views(body: Body) -> list[NodeView]:
             cpu_milli=node.cpu_milli,
             memory_mib=node.memory_mib,
             models=tuple(device.model for device in node.devices),
-            used_milli=tuple(used.get((node.name, device.index), 0) for device in node.devices),
+            used_milli=tuple(used[node.name, device.index] for device in node.devices),
             jobs=tuple(tuple(who.get((node.name, device.index), ())) for device in node.devices),
             gone=tuple(sorted(body.gone.get(node.name, ()))),
+            held=tuple(kept.get(node.name, ())),
             labels=dict(node.labels),
+            virtual=bool(body.machine),
+            machine=body.machine,
             limits=body.limits,
         )
         for node in body.nodes.values()
+    ]
+
+
+def _taken(life: Life) -> list[tuple[str, tuple[int, ...], int]]:
+    return [(place.node, place.devices, place.gpu_milli) for place in life.places if place.slot not in life.done]
+
+
+def _being_left(body: Body, life: Life) -> list[tuple[str, tuple[int, ...], int]]:
+    """Where processes still are although the place was taken back, as that of a job that was cancelled."""
+    gone = [one for one in body.replicas.get(life.workload, {}).values() if one.live and life.place(one.slot) is None]
+    requests = (
+        {chain.role.name: chain.role.request for chain in chains(body.workload(life.workload).gang)} if gone else {}
+    )
+    return [
+        (one.node, one.devices, min(share_milli(requests[one.role], 0), WHOLE_DEVICE_MILLI))
+        for one in gone
+        if one.role in requests
     ]
 
 
@@ -285,9 +339,25 @@ def event_view(one: Happening) -> EventView:
     return EventView(at_ms=one.at_ms, object=one.object, code=one.code, text=one.text)
 
 
+def _holds(body: Body) -> list[Kept]:
+    return [kept for several in body.held.values() for kept in several]
+
+
+def _held(kept: Kept) -> HeldView:
+    return HeldView(
+        node=kept.node,
+        job=kept.workload,
+        queue=kept.queue,
+        devices=kept.devices,
+        gpu_milli=kept.gpu_milli,
+        at_ms=kept.at_ms,
+        reason=Why(str(kept.why.code), kept.why.text()),
+    )
+
+
 def _phase(body: Body, life: Life) -> JobPhase:
     replicas = list(body.replicas.get(life.workload, {}).values())
-    return phase_of(body.workload(life.workload), life, replicas, promised=life.workload in body.promised)
+    return phase_of(body.workload(life.workload), life, replicas, promised=life.workload in body.held)
 
 
 def _together(phases: list[JobPhase]) -> JobPhase:

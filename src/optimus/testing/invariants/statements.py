@@ -42,7 +42,9 @@ def complete_statements(cycle: Cycle) -> list[str]:
     tree = Tree(cycle.before.queues)
     for statement in statements(cycle):
         found += _gain(cycle, statement)
-        if statement.gain is not None and statement.beneficiary in statement.ledger.records:
+        if statement.gain is not None and [v.workload for v in statement.victims] == [statement.beneficiary]:
+            found += _moves_somewhere(statement)
+        elif statement.gain is not None and statement.beneficiary in statement.ledger.records:
             found += _minimal(cycle, tree, statement)
             asker, victims, gain = statement.beneficiary, statement.victims, statement.gain
             if unlawful(cycle, tree, statement.lean, asker, victims, gain) and unlawful(
@@ -96,6 +98,15 @@ def _gain(cycle: Cycle, statement: Statement) -> list[str]:
         if replica is None or replica.node != placement.node:
             return [f"{victims} give way to {name}, which loses its room again in the same plan"]
     return []
+
+
+def _moves_somewhere(statement: Statement) -> list[str]:
+    """Who leaves for itself, to be on other devices, must not come back to the same ones."""
+    record, gain = statement.ledger.records[statement.beneficiary], statement.gain
+    assert gain is not None
+    here = {key: (replica.node, tuple(replica.devices)) for key, replica in record.live.items()}
+    there = {(p.role, p.ordinal): (p.node, p.devices) for p in gain.placements}
+    return [f"{statement.beneficiary} is moved to where it is"] if there.items() <= here.items() else []
 
 
 def _grown(cycle: Cycle, statement: Statement) -> Ledger:

@@ -44,7 +44,7 @@ def reaches_steady_state(world: World, *, seen: list[Cycle] | None = None) -> li
                 gone.add(pair)
                 if isinstance(action, Evict) and action.cause.code is not Code.TURN_OVER:
                     evicted.add(pair)
-                    if pair[::-1] in evicted:
+                    if pair[::-1] in evicted and pair[0] != pair[1]:  # who moves to faster devices does so for itself
                         return [f"{pair[0]} and {pair[1]} evict each other in turn (cycle {cycle.number})"]
                 if pairs[pair] > 4:
                     return [f"{pair[0]} gives way to {pair[1]} again and again (cycle {cycle.number})"]

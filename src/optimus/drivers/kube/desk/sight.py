@@ -16,6 +16,7 @@ from optimus.drivers.kube.mirror import Mirror
 from optimus.drivers.kube.objects import Anything
 from optimus.engine.copying import copy_of
 from optimus.engine.engine import Engine
+from optimus.engine.kept_room import Kept, held_by, reserved_by
 from optimus.model.nodes import Node
 from optimus.model.observations import NodeGone, NodeSeen, Observation, TablesRefreshed
 from optimus.model.plans import Hold, Plan
@@ -73,6 +74,8 @@ class Sight:
         """Of queues, as the controller has written them."""
         self.waiting: dict[str, Reason] = {}
         self.promised: frozenset[str] = frozenset()
+        self.holds: list[Kept] = []
+        self.reserved: list[Kept] = []
         self._engine = Engine()
 
     @property
@@ -95,6 +98,11 @@ class Sight:
         self.plan = self._engine.decide(now_ms)
         self.waiting = {wait.workload: wait.reason for wait in self.plan.waiting}
         self.promised = frozenset(one.workload for one in self.plan.actions if isinstance(one, Hold))
+        self.holds = held_by(self.plan, self._queue_of, now_ms)
+        self.reserved = reserved_by(self.plan, self._queue_of, now_ms)
+
+    def _queue_of(self, workload: str) -> str:
+        return self.mirror.workloads[workload].queue
 
     def copy(self) -> bytes:
         """For whoever explains or forecasts: as one machine hands it out (`Target.state`)."""

@@ -20,6 +20,7 @@ from optimus.drivers.kube.grouping.expressions import look, place_of
 from optimus.drivers.kube.grouping.kinds import kind_name
 from optimus.drivers.kube.grouping.overrides import SUSPENDED, word_on
 from optimus.drivers.kube.objects import Anything, Pod
+from optimus.engine.kept_room import Kept, held_milli
 from optimus.lives import JobPhase
 from optimus.model.nodes import WHOLE_DEVICE_MILLI, Node
 from optimus.model.queues import GPU, Queue
@@ -88,6 +89,7 @@ def job_view(sight: Sight, gang: str) -> View | None:
         "counts": {},
         "final": phase.final,
         "progress": None,
+        "held": [_held(kept, list(kept.devices)) for kept in sight.holds if kept.workload == gang],
     }
 
 
@@ -234,6 +236,7 @@ def queue_views(sight: Sight, jobs: Mapping[str, View]) -> list[View]:
         if not view["final"]:
             (running if view["replicas"] else waiting)[view["queue"]] += 1
     shares = {(s.queue, s.pool): s for s in (sight.plan.shares if sight.plan else ()) if s.resource == GPU}
+    held = held_milli(sight.holds, {name: queue.parent for name, queue in sight.mirror.queues.items()})
     found = []
     for name, queue in sorted(sight.mirror.queues.items()):
         quotas = {quota.pool: quota.resources[GPU] for quota in queue.quotas if GPU in quota.resources}
@@ -255,6 +258,7 @@ def queue_views(sight: Sight, jobs: Mapping[str, View]) -> list[View]:
                     "shareMilli": now.get("share", 0),
                     "allocatedMilli": now.get("allocated", 0),
                     "demandMilli": now.get("demand", 0),
+                    "heldMilli": held[name, pool],
                 }
             )
         counts = (running[name], waiting[name]) if sight.whole else _counted(sight, queue)
@@ -301,7 +305,22 @@ def node_views(sight: Sight) -> list[View]:
     for gang, workload in sight.mirror.workloads.items():
         for pod in sight.mirror.pods_of(gang):
             here.setdefault(pod.spec.node_name or "", []).append((gang, _gpus_of(sight, workload, pod)))
-    return [_node_view(node, here.get(name, [])) for name, node in sorted(sight.nodes.items())]
+    kept: dict[str, list[Kept]] = {}
+    for one in [*sight.holds, *sight.reserved]:
+        kept.setdefault(one.node, []).append(one)
+    return [_node_view(node, here.get(name, []), kept.get(name, [])) for name, node in sorted(sight.nodes.items())]
+
+
+def _held(kept: Kept, devices: list[int]) -> View:
+    return {
+        "node": kept.node,
+        "job": kept.workload,
+        "queue": kept.queue,
+        "devices": devices,
+        "gpuMilli": kept.gpu_milli,
+        "atMs": kept.at_ms,
+        "reason": {"code": str(kept.why.code), "text": kept.why.text()},
+    }
 
 
 def _gpus_of(sight: Sight, workload: Workload, pod: Pod) -> int:
@@ -310,7 +329,8 @@ def _gpus_of(sight: Sight, workload: Workload, pod: Pod) -> int:
     return requests[slot.role].gpu_count if slot and slot.role in requests else 0
 
 
-def _node_view(node: Node, ours: list[tuple[str, int]]) -> View:
+def _node_view(node: Node, ours: list[tuple[str, int]], kept: list[Kept]) -> View:
+    """Which device is whose is not known here, only how many: they are told in order, then those that are held."""
     used = [node.foreign.gpu_milli.get(device.index, 0) for device in node.devices]
     who: list[list[str]] = [["others"] if milli else [] for milli in used]
     free = [index for index, milli in enumerate(used) if not milli]
@@ -319,6 +339,10 @@ def _node_view(node: Node, ours: list[tuple[str, int]]) -> View:
         for index in taken:
             used[index] = WHOLE_DEVICE_MILLI
             who[index].append(gang)
+    held = []
+    for one in kept:
+        idle, free = free[: len(one.devices)], free[len(one.devices) :]
+        held.append(_held(one, idle))
     return {
         "name": node.name,
         "ready": node.ready and not node.cordoned,
@@ -328,7 +352,10 @@ def _node_view(node: Node, ours: list[tuple[str, int]]) -> View:
         "gone": [],
         "usedMilli": used,
         "jobs": who,
+        "held": held,
         "labels": dict(node.labels),
+        "virtual": False,
+        "machine": "",
         "limits": HELD_BY,
     }
 
