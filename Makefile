@@ -62,8 +62,8 @@ kube-build: $(READY)  ## build etcd, Kubernetes, KWOK, operators, helm and promt
 	@$(BIN)/python -m hack.operators
 	@$(BIN)/python -m hack.charting
 
-kube-up: $(READY)  ## a real Kubernetes control plane on this machine, with nodes that only seem to be there (ARGS=--no-kwok)
-	@$(BIN)/python -m hack.controlplane up $(ARGS)
+kube-up: $(READY)  ## a real Kubernetes control plane on this machine, with nodes that only seem to be there (PROFILE=real: two real ones)
+	@$(BIN)/python -m hack.controlplane up $(if $(PROFILE),--profile $(PROFILE)) $(ARGS)
 
 kube-down: $(READY)  ## stop it and remove its data
 	@$(BIN)/python -m hack.controlplane down
