@@ -55,13 +55,13 @@ def up(*, controllers: bool, kwok: bool, real: bool) -> int:
 def down(*, quiet: bool = False) -> int:
     """By force: what they would put in order is removed."""
     running = noted(FOLDER)
-    clear_after(FOLDER)
     until = time.monotonic() + STOP_S
     while (left := noted(FOLDER)) and time.monotonic() < until:
         for pid in left.values():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.05)
+    clear_after(FOLDER)
     shutil.rmtree(FOLDER, ignore_errors=True)
     if not quiet:
         print("stopped" if running else "it was not up")

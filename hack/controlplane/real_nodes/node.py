@@ -27,7 +27,6 @@ from hack.controlplane.real_nodes.packages import PLACES, RealNodesError, where
 
 OWN = ("/run", "/var/lib", "/var/log")
 SOCKET = "/run/containerd/containerd.sock"
-SETTINGS = "kubelet.json"
 GPU = "nvidia.com/gpu"
 LABELS = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.memory": "81920"}
 FIRST_POD_ADDRESS = 16
@@ -125,7 +124,7 @@ class Node:
         self.containerd = InNode(f"{name}-containerd", [where("containerd"), f"--config={config}"], folder.parent, self)
         words = [
             str(program("kubelet")),
-            f"--config={folder / SETTINGS}",
+            f"--config={folder / 'kubelet.json'}",
             f"--kubeconfig={kubeconfig}",
             f"--root-dir={folder / 'kubelet'}",
             f"--cert-dir={folder / 'pki'}",
@@ -190,7 +189,7 @@ class Node:
             "resolvConf": "",
             "volumePluginDir": "/var/lib/kubelet/volume-plugins",
         }
-        (self.folder / SETTINGS).write_text(json.dumps(kubelet, indent=1))
+        (self.folder / "kubelet.json").write_text(json.dumps(kubelet, indent=1))
         network = {
             "cniVersion": "1.0.0",
             "name": "rig",

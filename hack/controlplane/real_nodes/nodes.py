@@ -9,17 +9,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
 from hack.controlplane.plane import ControlPlane
-from hack.controlplane.processes import Process, noted
+from hack.controlplane.processes import Process
 from hack.controlplane.real_nodes import machine
 from hack.controlplane.real_nodes.images import archive
-from hack.controlplane.real_nodes.node import GPU, SETTINGS, Node
+from hack.controlplane.real_nodes.node import GPU, Node
 from hack.controlplane.real_nodes.packages import RealNodesError, why_not
 
 READY_S = 120.0
@@ -88,9 +87,13 @@ class RealNodes:
         of = node.kubelet if ready else self.plane.api_server
         of.wait_until(lambda: self.is_ready(node) == ready, READY_S)
 
+    def allocatable(self, node: Node) -> dict[str, str]:
+        found: dict[str, str] = self._told(node)["status"]["allocatable"]
+        return found
+
     def is_ready(self, node: Node) -> bool:
         try:
-            found: dict[str, Any] = json.loads(self.plane.get(f"/api/v1/nodes/{node.name}"))
+            found = self._told(node)
         except OSError:
             return False
         status = found["status"]
@@ -98,15 +101,15 @@ class RealNodes:
         taints = [one["key"] for one in found["spec"].get("taints", ())]
         return said.get("Ready") == "True" and not taints and status["allocatable"].get(GPU) == str(self.gpus)
 
+    def _told(self, node: Node) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.plane.get(f"/api/v1/nodes/{node.name}"))
+        return found
+
 
 def clear_after(folder: Path) -> None:
-    """Ends the nodes of a plane that was started elsewhere, and removes what they left on the machine; also what others
-    left who no longer run."""
+    """What nodes of a plane left on the machine; they have been killed. And what others left who no longer run."""
     if os.geteuid() != 0:
         return
-    for name, pid in noted(folder).items():
-        if (folder / name / SETTINGS).exists():
-            os.kill(pid, signal.SIGKILL)  # unshare hears nothing else
     with contextlib.suppress(OSError, ValueError):  # none were started here
         machine.clear_after(int((folder / NUMBER).read_text()))
     machine.clear_what_nobody_holds()
