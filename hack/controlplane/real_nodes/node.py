@@ -161,7 +161,8 @@ class Node:
 
     def stop(self) -> None:
         """All of it at once, as if the power were cut. The API server still has the node."""
-        self.holder.kill()
+        for one in (self.holder, self.containerd, self.kubelet):
+            one.kill()
 
     def _write_settings(self, cgroup: str) -> None:
         """Of the kubelet and of CNI. Nothing is evicted for want of disk: that would be the machine's, not a node's."""

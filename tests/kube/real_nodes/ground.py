@@ -62,6 +62,7 @@ class Ground(Stand):
         requests: dict[str, str] | None = None,
         environment: dict[str, str] | None = None,
         node: str = "",
+        grace_s: int = 30,
     ) -> None:
         """An indexed Job whose pods start together. Nothing of it may fail: one pod that does fails the Job."""
         rank = {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}
@@ -78,7 +79,7 @@ class Ground(Stand):
         }
         template = {
             "restartPolicy": "Never",
-            "terminationGracePeriodSeconds": 30,
+            "terminationGracePeriodSeconds": grace_s,
             "containers": [container],
             "volumes": [{"name": "work", "hostPath": {"path": str(self.folder)}}],
             **({"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}),
@@ -131,7 +132,13 @@ class Ground(Stand):
             if pod["status"].get("reason")
         ]
 
+    def delete(self, job: str) -> None:
+        self.kubectl("delete", "job", job, "-n", self.namespace, "--wait=false")
+
     def stop(self) -> None:
+        """Room is needed by the next story, and nobody has to be asked twice."""
+        self.kubectl("delete", "jobs", "--all", "-n", self.namespace, "--wait=false")
+        self.kubectl("delete", "pods", "--all", "-n", self.namespace, "--wait=false", "--grace-period=1")
         super().stop()
         until(lambda: not self.pods(), "all containers of this story have ended")
 

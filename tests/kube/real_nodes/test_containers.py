@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 from hack.controlplane.real_nodes.images import PYTHON
@@ -14,6 +15,8 @@ until [ "$(ls /work | grep -c here-)" = 4 ]; do sleep 0.1; done
 echo "rank $OPTIMUS_RANK: all are here"
 until [ -e /work/go-home ]; do sleep 0.1; done
 """
+UNTIL_TOLD = ["sh", "-c", "until [ -e /work/go-home ]; do sleep 0.1; done"]
+FOREVER = ["sleep", "1000000"]
 TRAINING = Path(__file__).with_name("training.py").read_text()
 
 
@@ -25,14 +28,17 @@ def test_a_gang_starts_together_and_can_be_heard(ground: Ground) -> None:
     for pod in pods:
         name = pod["metadata"]["name"]
         rank = pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"]
-        said = f"rank {rank}: all are here\n"
-        until(lambda name=name, said=said: ground.kubectl("logs", "-n", ground.namespace, name) == said, said)
+        until(functools.partial(says, ground, name, f"rank {rank}: all are here\n"), f"{name} is heard")
         assert ground.kubectl("exec", "-n", ground.namespace, name, "--", "hostname") == f"meeting-{rank}\n"
     heard = ground.optimus("logs", "meeting")
     assert sorted(line.partition("rank")[2] for line in heard.splitlines()) == [f" {n}: all are here" for n in range(4)]
     (ground.folder / "go-home").touch()
     ground.completes("meeting")
     assert ground.told() == []
+
+
+def says(ground: Ground, pod: str, text: str) -> bool:
+    return ground.kubectl("logs", "-n", ground.namespace, pod) == text
 
 
 def test_who_lends_is_asked_to_leave_saves_and_goes_on_where_it_was(ground: Ground) -> None:
@@ -74,18 +80,17 @@ def begun(ground: Ground) -> set[str]:
 
 def test_a_node_whose_kubelet_is_killed_gets_nothing_new_until_it_is_back(ground: Ground) -> None:
     nodes, (steady, dying) = ground.real, ground.real.nodes
-    forever = ["sleep", "1000000"]
-    ground.job("keeper", 1, forever, node=dying.name)
+    ground.job("keeper", 1, FOREVER, node=dying.name, grace_s=1)
     until(lambda: ground.running("keeper"), "one runs there already")
     [before] = ground.running("keeper")
 
     dying.kubelet.kill()
     try:
         nodes.wait_until_ready(dying, ready=False)
-        ground.job("small", 3, forever)
+        ground.job("small", 3, FOREVER, grace_s=1)
         until(lambda: len(ground.running("small")) == 3, "the other node takes work")
         assert places(ground.running("small")) == [steady.name] * 3
-        ground.job("large", 4, forever)
+        ground.job("large", 4, FOREVER, grace_s=1)
         until(lambda: ground.condition(first(ground, "large")), "it is told why it waits")
         assert ground.bound("large") == [], "one GPU is free where it may go, and three where nobody answers"
     finally:
@@ -111,19 +116,24 @@ def test_kubelets_refuse_nothing_on_nodes_that_are_full_to_the_brim(ground: Grou
     """A quarter of a node for each pod: all of its CPU, memory and GPUs are given away, and given again as soon as they
     are free. A pod that its kubelet does not admit (OutOfcpu, UnexpectedAdmissionError …) fails its Job."""
     quarter = quarter_of_a_node(ground)
-    rounds = [f"round-{number}" for number in range(6)]
-    for name in rounds:
+    for name in ("deaf", "hears"):  # the first is process 1 without a handler: it ignores SIGTERM and is killed
+        ground.job(name, 4, FOREVER if name == "deaf" else UNTIL_TOLD, requests=quarter, grace_s=2)
+    until(lambda: len(ground.running("deaf") + ground.running("hears")) == 8, "both nodes are full")
+    waves = [f"wave-{number}" for number in range(3)]
+    for name in waves:
         ground.job(name, 4, ["sleep", "1"], requests=quarter)
-    full = 0
-    while not all("completionTime" in ground.status(name) for name in rounds):
-        assert [ground.status(name) for name in rounds if ground.status(name).get("failed")] == [], ground.told()
+    until(lambda: ground.condition(first(ground, waves[-1])), "they are told why they wait")
+    assert len(ground.bound()) == 8
+    ground.delete("deaf")
+    (ground.folder / "go-home").touch()
+    for name in ("hears", *waves):
+        ground.completes(name)
         assert ground.over_committed() == {}
-        full = max(full, len(ground.bound()))
-    assert full == 8, "both nodes were full"
     assert ground.told() == []
 
 
 def quarter_of_a_node(ground: Ground) -> dict[str, str]:
     has = ground.real.allocatable(ground.real[0])
     assert has["cpu"].isdigit() and has["memory"].endswith("Ki"), has
-    return {"cpu": f"{int(has['cpu']) * 250}m", "memory": f"{int(has['memory'].removesuffix('Ki')) // 4}Ki"}
+    memory_mib = int(has["memory"].removesuffix("Ki")) // 1024  # the brain counts in MiB
+    return {"cpu": f"{int(has['cpu']) * 250}m", "memory": f"{memory_mib // 4}Mi"}
