@@ -57,7 +57,7 @@ soak: $(READY)  ## random worlds against the invariants (MINUTES=10), every deli
 chart: $(READY)  ## write the parts of the Helm chart that follow from the code
 	@$(BIN)/python -m hack.charting.chart
 
-kube-build: $(READY)  ## build etcd, Kubernetes, KWOK, operators, helm and promtool from their Go modules into a cache (once, some half an hour)
+kube-build: $(READY)  ## build etcd, Kubernetes, KWOK, operators, helm and promtool from their Go modules into a cache (once, some half an hour); as root, install what real nodes need
 	@$(BIN)/python -m hack.controlplane build
 	@$(BIN)/python -m hack.operators
 	@$(BIN)/python -m hack.charting

@@ -93,6 +93,8 @@ def main() -> int:
         if asked.what == "build":
             for name, path in build().items():
                 print(f"{name}  {path.stat().st_size >> 20} MiB")
+            why = why_not()
+            print(f"no real nodes here: {why}" if why else "real nodes  packages are there, containers run")
             return 0
         if asked.what == "up":
             real = asked.profile == "real"

@@ -46,11 +46,14 @@ class Place:
 
     def make_cgroup(self, node: str) -> str:
         """Of one node, in every hierarchy there is; the path as kubelets write it."""
-        if (CGROUPS / "cgroup.controllers").exists():
-            _make_unified(CGROUPS / self.name / node)
-        else:
-            for hierarchy in _hierarchies():
-                _make_in(hierarchy, self.name, node)
+        try:
+            if (CGROUPS / "cgroup.controllers").exists():
+                _make_unified(CGROUPS / self.name / node)
+            else:
+                for hierarchy in _hierarchies():
+                    _make_in(hierarchy, self.name, node)
+        except OSError as error:
+            raise RealNodesError(f"no cgroup can be made for {node}: {error}") from error
         return f"/{self.name}/{node}"
 
     def clear(self) -> None:

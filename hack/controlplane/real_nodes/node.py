@@ -29,6 +29,7 @@ OWN = ("/run", "/var/lib", "/var/log")
 SOCKET = "/run/containerd/containerd.sock"
 GPU = "nvidia.com/gpu"
 LABELS = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.memory": "81920"}
+COMMAND_S = 60
 FIRST_POD_ADDRESS = 16
 _CLONE_NEWNS, _CLONE_NEWPID = 0x00020000, 0x20000000
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -157,7 +158,10 @@ class Node:
     def run(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
         """A command in the node."""
         inside = [where("nsenter"), f"--target={self.pid}", "--mount", "--pid", "--wd=/", where(name), *words]
-        return subprocess.run(inside, capture_output=True, text=True, check=False)
+        try:
+            return subprocess.run(inside, capture_output=True, text=True, check=False, timeout=COMMAND_S)
+        except subprocess.TimeoutExpired:
+            raise RealNodesError(f"{name} in {self.name} did not end within {COMMAND_S} s") from None
 
     def stop(self) -> None:
         """All of it at once, as if the power were cut. The API server still has the node."""

@@ -17,7 +17,7 @@ from tests.kube.real_nodes.ground import Ground
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
-        if here in item.path.parents and "real_nodes" in getattr(item, "fixturenames", ()):
+        if here in item.path.parents and "containers" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
 
 

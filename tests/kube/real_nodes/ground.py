@@ -132,6 +132,23 @@ class Ground(Stand):
             if pod["status"].get("reason")
         ]
 
+    def refusal(self, node: str) -> str:
+        """What a kubelet says to a pod with a GPU that nobody has scheduled; it is gone afterwards."""
+        container = {"name": "main", "image": BUSYBOX, "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+        meta = {"name": f"past-us-{node}", "namespace": self.namespace}
+        spec = {"nodeName": node, "restartPolicy": "Never", "containers": [container]}
+        self.apply(yaml.safe_dump({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}))
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{meta['name']}"
+
+        def said() -> dict[str, Any]:
+            found: dict[str, Any] = json.loads(self.plane.get(path))["status"]
+            return found
+
+        until(lambda: said()["phase"] != "Pending", f"{node} has looked at it")
+        reason = str(said().get("reason", said()["phase"]))
+        self.kubectl("delete", "pod", meta["name"], "-n", self.namespace, "--grace-period=0", "--force")
+        return reason
+
     def delete(self, job: str) -> None:
         self.kubectl("delete", "job", job, "-n", self.namespace, "--wait=false")
 

@@ -124,6 +124,8 @@ def test_kubelets_refuse_nothing_on_nodes_that_are_full_to_the_brim(ground: Grou
         ground.job(name, 4, ["sleep", "1"], requests=quarter)
     until(lambda: ground.condition(first(ground, waves[-1])), "they are told why they wait")
     assert len(ground.bound()) == 8
+    for node in ground.real:  # so that we know that a refusal would be seen
+        assert ground.refusal(node.name).startswith("OutOf"), "who goes past the scheduler finds no room"
     ground.delete("deaf")
     (ground.folder / "go-home").touch()
     for name in ("hears", *waves):
