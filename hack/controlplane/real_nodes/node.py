@@ -39,13 +39,15 @@ read -r pid rest < /proc/self/stat
 mount -t proc proc /proc
 for place in {" ".join(OWN)}; do mount -t tmpfs -o mode=755 tmpfs "$place"; done
 mkdir -p /run/lock /var/lib/kubelet
+mount --bind "$2" /var/lib/kubelet
 mount --make-rshared /
 echo "$pid" > "$1.new"
 mv "$1.new" "$1"
 tail -f /dev/null &
 wait
 """
-"""Its number outside is read before /proc is changed. A shell that waits also takes leave of orphans."""
+"""Its number outside is read before /proc is changed. The kubelet has its data where it always has: names of sockets
+must not be long. A shell that waits also takes leave of orphans."""
 _CONTAINERD = """\
 version = 2
 root = "{folder}/containerd"
@@ -111,7 +113,9 @@ class Node:
         folder.mkdir(parents=True, exist_ok=True)
         _refuse_hidden(folder, program("kubelet"))
         hold = [where("unshare"), "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", _HOLD, "sh"]
-        self.holder = Holder(name, [*hold, str(self._held)], folder.parent, place, detached=detached)
+        data = folder / "kubelet"
+        data.mkdir(exist_ok=True)
+        self.holder = Holder(name, [*hold, str(self._held), str(data)], folder.parent, place, detached=detached)
         config = folder / "containerd.toml"
         config.write_text(
             _CONTAINERD.format(
@@ -127,7 +131,6 @@ class Node:
             str(program("kubelet")),
             f"--config={folder / 'kubelet.json'}",
             f"--kubeconfig={kubeconfig}",
-            f"--root-dir={folder / 'kubelet'}",
             f"--cert-dir={folder / 'pki'}",
             f"--hostname-override={name}",
             f"--node-ip={self.address}",
