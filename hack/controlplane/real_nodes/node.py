@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shlex
 import subprocess
 import threading
 from collections.abc import Sequence
@@ -156,6 +157,7 @@ class Node:
         done = self.run("ctr", "--namespace=k8s.io", "images", "import", str(archive))
         if done.returncode:
             raise RealNodesError(f"{self.name} does not take the images: {done.stderr.strip()}")
+        self._write_again()
         self.kubelet.start()
 
     def run(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -170,6 +172,13 @@ class Node:
         """All of it at once, as if the power were cut. The API server still has the node."""
         for one in (self.holder, self.containerd, self.kubelet):
             one.kill()
+
+    def _write_again(self) -> None:
+        """For people: a script that starts the kubelet after it was killed."""
+        inside = [where("nsenter"), f"--target={self.pid}", "--mount", "--pid", "--wd=/", *self.kubelet.words]
+        script = self.folder / "start-kubelet"
+        script.write_text(f"#!/bin/sh\nsetsid {shlex.join(inside)} >> {shlex.quote(str(self.kubelet.log))} 2>&1 &\n")
+        script.chmod(0o755)
 
     def _write_settings(self, cgroup: str) -> None:
         """Of the kubelet and of CNI. Nothing is evicted for want of disk: that would be the machine's, not a node's."""
