@@ -20,6 +20,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -31,6 +32,7 @@ SOURCE = Path(__file__).parents[3] / "src" / "optimus"
 NEEDLESS = {"__pycache__", "site-packages", "test", "tests", "idlelib", "ensurepip", "lib2to3", "tkinter", "turtledemo"}
 SEARCH = "PATH=/usr/local/bin:/usr/bin:/bin"
 LIBRARY = re.compile(r"(/\S+) \(0x")
+OLD_S = 24 * 3600
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 Fill = Callable[[tarfile.TarFile], None]
 
@@ -42,11 +44,13 @@ def archive() -> Path:
     path = cache_folder() / "images" / f"{hashlib.sha256(os.linesep.join(seen).encode()).hexdigest()[:16]}.tar"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        for old in path.parent.glob("*.tar"):
-            old.unlink(missing_ok=True)
+        for old in path.parent.glob("*.tar"):  # of other checkouts too, which may be reading theirs
+            if time.time() - old.stat().st_mtime > OLD_S:
+                old.unlink(missing_ok=True)
         unfinished = path.with_suffix(f".{os.getpid()}")
         write(unfinished)
         unfinished.rename(path)
+    path.touch()
     return path
 
 

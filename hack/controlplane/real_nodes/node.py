@@ -116,7 +116,8 @@ class Node:
         hold = [where("unshare"), "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", _HOLD, "sh"]
         data = folder / "kubelet"
         data.mkdir(exist_ok=True)
-        self.holder = Holder(name, [*hold, str(self._held), str(data)], folder.parent, place, detached=detached)
+        words = [*hold, str(self._held), str(data)]
+        self.holder = Process(name, words, folder.parent, detached=detached, inherits=(place.held.fileno(),))
         config = folder / "containerd.toml"
         config.write_text(
             _CONTAINERD.format(
@@ -233,13 +234,6 @@ class Node:
         }
         (self.folder / "cni").mkdir(exist_ok=True)
         (self.folder / "cni" / "rig.conflist").write_text(json.dumps(network, indent=1))
-
-
-class Holder(Process):
-    """Keeps the namespaces, and with them the number on this machine."""
-
-    def __init__(self, name: str, words: Sequence[str], folder: Path, place: Place, *, detached: bool) -> None:
-        super().__init__(name, words, folder, detached=detached, inherits=(place.held.fileno(),))
 
 
 def _enter(pid: int, kind: str, flag: int) -> None:

@@ -15,12 +15,12 @@ def say(word: str, step: int) -> None:
 
 
 state = {"done": 0}
-loop = iter(optimus.steps(TOTAL, state=state, every_rank=True))
+begun = False
 try:
-    for step in loop:
-        if "began" not in globals():
-            began = step
+    for step in optimus.steps(TOTAL, state=state, every_rank=True):
+        if not begun:
             say("begins", step)
+            begun = True
         say("did", step)
         state["done"] = step + 1
         time.sleep(0 if os.path.exists("/work/hurry") else 0.1)
