@@ -57,13 +57,13 @@ soak: $(READY)  ## random worlds against the invariants (MINUTES=10), every deli
 chart: $(READY)  ## write the parts of the Helm chart that follow from the code
 	@$(BIN)/python -m hack.charting.chart
 
-kube-build: $(READY)  ## build etcd, Kubernetes, KWOK, operators, helm and promtool from their Go modules into a cache (once, some half an hour)
+kube-build: $(READY)  ## build etcd, Kubernetes, KWOK, operators, helm and promtool from their Go modules into a cache (once, some half an hour); as root, install what real nodes need
 	@$(BIN)/python -m hack.controlplane build
 	@$(BIN)/python -m hack.operators
 	@$(BIN)/python -m hack.charting
 
-kube-up: $(READY)  ## a real Kubernetes control plane on this machine, with nodes that only seem to be there (ARGS=--no-kwok)
-	@$(BIN)/python -m hack.controlplane up $(ARGS)
+kube-up: $(READY)  ## a real Kubernetes control plane on this machine, with nodes that only seem to be there (PROFILE=real: two real ones)
+	@$(BIN)/python -m hack.controlplane up $(if $(PROFILE),--profile $(PROFILE)) $(ARGS)
 
 kube-down: $(READY)  ## stop it and remove its data
 	@$(BIN)/python -m hack.controlplane down

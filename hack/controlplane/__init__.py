@@ -6,8 +6,9 @@
     credentials    one certificate, tokens for users and groups, kubeconfig files
     processes      starts, pauses, kills and stops programs
     plane          puts a control plane together: `with ControlPlane(folder) as plane: …`
+    real_nodes     nodes with kubelet, containerd and runc beside it
 
-    python -m hack.controlplane up | down | status | build
+    python -m hack.controlplane up | down | status | build     (README.md)
 
 Why: what is proven on a mock is proven about the mock.
 Owns: folders and processes of the planes it starts; all ports are free ones of the loopback address.

@@ -37,6 +37,10 @@ CONTROLLERS = (
     "ttl-after-finished-controller",
     "validatingadmissionpolicy-status-controller",
 )
+NODE_CONTROLLERS = ("node-lifecycle-controller", "taint-eviction-controller")
+"""For real nodes only: to them, nodes that only seem to be there seem to be dead."""
+NODE_HEALTH = ("--node-monitor-period=1s", "--node-monitor-grace-period=12s")
+"""A node that is silent is known to be so after seconds, as its kubelet reports every other second."""
 NO_LIMITS = ("--kube-api-qps=2000", "--kube-api-burst=4000")
 
 
@@ -52,10 +56,12 @@ class ControlPlane:
         fair: bool = False,
         gang_api: bool = False,
         detached: bool = False,
+        real_nodes: bool = False,
         api_server_flags: tuple[str, ...] = (),
     ) -> None:
         """`users`: name -> groups. `durable`: etcd writes through to the disk. `fair`: the server's own throttling is
-        on. `gang_api`: the native PodGroup, an alpha of this version. `detached`: outlives this process."""
+        on. `gang_api`: the native PodGroup, an alpha of this version. `detached`: outlives this process. `real_nodes`:
+        looks after nodes that can die, and is known to their kubelets."""
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._detached = detached
@@ -65,10 +71,12 @@ class ControlPlane:
         self.address = f"https://127.0.0.1:{secure}"
         self.etcd = self._process("etcd", *_etcd_flags(folder, client, peer, durable=durable))
         flags = _api_server_flags(self.credentials, client, secure, fair=fair, gang_api=gang_api)
+        if real_nodes:
+            flags += _as_client_of_kubelets(self.credentials)
         self.api_server = self._process("kube-apiserver", *flags, *api_server_flags)
         self.beside: dict[str, Process] = {}
         self._wanted = (*(("kube-controller-manager",) if controllers else ()), *(("kwok",) if kwok else ()))
-        self._gang_api = gang_api
+        self._gang_api, self._real_nodes = gang_api, real_nodes
 
     def __enter__(self) -> Self:
         self.start()
@@ -126,15 +134,17 @@ class ControlPlane:
     def start_controllers(self) -> Process:
         """Those of Kubernetes that tests need."""
         key, certificate = self.credentials.key, self.credentials.certificate
+        names = (*CONTROLLERS, *(NODE_CONTROLLERS if self._real_nodes else ()))
         return self._beside(
             "kube-controller-manager",
             f"--kubeconfig={self.kubeconfig()}",
-            f"--controllers={','.join(CONTROLLERS)}",
+            f"--controllers={','.join(names)}",
             f"--service-account-private-key-file={key}",
             f"--root-ca-file={certificate}",
             "--leader-elect=false",
             "--use-service-account-credentials=false",
             "--concurrent-job-syncs=20",
+            *(NODE_HEALTH if self._real_nodes else ()),
             *NO_LIMITS,
             *_insecure_port(),
         )
@@ -214,6 +224,10 @@ def _api_server_flags(who: Credentials, client: int, secure: int, *, fair: bool,
         *([] if fair else unthrottled),
         *(gangs if gang_api else []),
     ]
+
+
+def _as_client_of_kubelets(who: Credentials) -> list[str]:
+    return [f"--kubelet-client-certificate={who.certificate}", f"--kubelet-client-key={who.key}"]
 
 
 def _insecure_port() -> list[str]:

@@ -1,12 +1,14 @@
 """Programs of the plane as processes: started with a log of their own, paused, killed, stopped, and never left behind.
 
 A process dies with whoever started it (`prctl`), so that a test that is killed leaves no server; `detached` ones stay
-and are found again by process id and start time.
+and are found again: each writes down its id and start time (`NAME.pid`) before it becomes the program, so that none is
+lost when its starter is killed.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import signal
 import socket
@@ -35,10 +37,13 @@ class Process:
         *,
         environment: Mapping[str, str] | None = None,
         detached: bool = False,
+        inherits: Sequence[int] = (),
     ) -> None:
+        """`inherits`: open files that it gets too."""
         self.name = name
         self.words = list(words)
         self.log = folder / f"{name}.log"
+        self._inherits = tuple(inherits)
         self._environment = {**os.environ, **(environment or {})}
         self._detached = detached
         self.child: subprocess.Popen[bytes] | None = None
@@ -61,8 +66,16 @@ class Process:
                 stderr=log,
                 env=self._environment,
                 start_new_session=True,
-                preexec_fn=None if self._detached else die_with_parent,  # noqa: PLW1509 - sets one flag
+                pass_fds=self._inherits,
+                preexec_fn=self.before,  # noqa: PLW1509 - sets one flag, or writes one line
             )
+
+    def before(self) -> None:
+        """In the new process, before it becomes the program."""
+        if self._detached:
+            self.log.with_suffix(".pid").write_text(json.dumps([os.getpid(), started_at(os.getpid())]))
+        else:
+            die_with_parent()
 
     def wait_until(self, ready: Callable[[], bool], seconds: float = READY_S) -> None:
         until = time.monotonic() + seconds
@@ -121,6 +134,19 @@ def started_at(pid: int) -> int:
     except OSError:
         return 0
     return 0 if fields[0] in "ZX" else int(fields[19])
+
+
+def noted(folder: Path) -> dict[str, int]:
+    """Detached processes of a folder that are alive, and really those that were started there: name -> id."""
+    alive = {}
+    for path in sorted(folder.glob("*.pid")):
+        try:
+            pid, since = json.loads(path.read_text())
+        except ValueError:  # killed while it was written, and the process with it
+            continue
+        if since and started_at(pid) == since:
+            alive[path.stem] = pid
+    return alive
 
 
 def cpu_seconds(pid: int) -> float:

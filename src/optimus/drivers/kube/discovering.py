@@ -39,12 +39,15 @@ class Discovery:
         """Group -> the version the server prefers."""
         self._kinds: dict[str, dict[str, Resource]] = {}
         """Group and version -> kind -> where it lives."""
+        self._before: dict[str, dict[str, Resource]] = {}
+        """The same, as it was when it was asked for last: whoever writes must not wait until it is asked for again."""
 
     async def refresh(self) -> None:
         """What is served now; CRDs come and go."""
         found = decode(await self._client.request("GET", "/apis", verb="get"), _GroupList)
         self._groups = {one.name: one.preferred_version.version for one in found.groups if one.preferred_version}
-        self._kinds.clear()
+        self._before |= self._kinds
+        self._kinds = {}
 
     async def resource(self, kind: str, api_version: str = "") -> Resource | None:
         """`kubeflow.org/PyTorchJob`, with the version of an object that names it. None if nobody serves it."""
@@ -70,4 +73,4 @@ class Discovery:
         group, _, name = kind.rpartition("/")
         version = api_version.rpartition("/")[2] or (self._groups.get(group, "") if group else "v1")
         path = f"/apis/{group}/{version}" if group else f"/api/{version}"
-        return self._kinds.get(path, {}).get(name)
+        return (self._kinds.get(path) or self._before.get(path, {})).get(name)

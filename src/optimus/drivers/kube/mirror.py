@@ -26,7 +26,7 @@ from msgspec import structs
 from optimus.drivers.kube.counting import Counting
 from optimus.drivers.kube.describing import DEFAULT_QUEUE, Needs, describe, read_time
 from optimus.drivers.kube.grouping import Group, Groups, Kinds, ObjectRef, RoleInGroup, Slot
-from optimus.drivers.kube.grouping.overrides import QUEUE, SLOT, TERM
+from optimus.drivers.kube.grouping.overrides import QUEUE, SCHEDULER, SLOT, TERM
 from optimus.drivers.kube.nodes import read_node, taken_beside
 from optimus.drivers.kube.objects import Anything, Meta, Namespace, Pod, PodSpec
 from optimus.drivers.kube.objects import Node as KubeNode
@@ -91,6 +91,8 @@ class Mirror:
         self._known_nodes: dict[str, Node] = {}
         self._empty_nodes: dict[str, tuple[KubeNode, Node]] = {}
         self._namespace_queue: dict[str, str] = {}
+        self._opted_in: set[str] = set()
+        """Namespaces whose pods the server gives to us (opting_in.yaml)."""
         self._dirty_nodes: set[str] = set()
         self._dirty_pods: set[str] = set()
         self._heard: set[str] = set()
@@ -162,6 +164,12 @@ class Mirror:
     def namespace(self, namespace: Namespace) -> None:
         meta = namespace.metadata
         self._counting.see_namespace(meta.name, meta.labels or {})
+        opted_in = (meta.labels or {}).get(SCHEDULER) == "enabled"
+        if opted_in != (meta.name in self._opted_in):
+            (self._opted_in.add if opted_in else self._opted_in.discard)(meta.name)
+            for gang in self.groups.ids():
+                if gang.startswith(f"{meta.name}/"):
+                    self.look_again(gang)
         queue = _word(meta, QUEUE)
         if queue != self._namespace_queue.get(meta.name, ""):
             self._namespace_queue[meta.name] = queue
@@ -173,6 +181,7 @@ class Mirror:
     def namespace_gone(self, name: str) -> None:
         self._counting.see_namespace(name, None)
         self._namespace_queue.pop(name, None)
+        self._opted_in.discard(name)
 
     def surroundings(self, around: Around) -> None:
         """Volumes, claims and classes: pods that wait for one are read again."""
@@ -304,6 +313,14 @@ class Mirror:
     def is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name == self._scheduler_name
 
+    def is_for_us(self, group: Group) -> bool:
+        """Its pods name us, or will: the server names us on those of a namespace that has opted in. Work that has begun
+        without us is not taken over; work that was suspended is, and stays while its first pod is on its way."""
+        if group.scheduler_name == self._scheduler_name:
+            return True
+        opted_in = group.id.partition("/")[0] in self._opted_in and self._scheduler_name == SCHEDULER_NAME
+        return opted_in and group.names_nobody and (group.suspended or group.id in self.workloads)
+
     # -- nodes --------------------------------------------------------------------------------------------------------
 
     def _nodes_news(self, names: Set[str]) -> list[Observation]:
@@ -406,7 +423,7 @@ class Mirror:
     def _described(self, gang: str) -> Workload | None:
         """None if there is no such gang, it is not ours, or it is over."""
         group = self.groups.group(gang)
-        if group is None or group.over or not group.roles or group.scheduler_name != self._scheduler_name:
+        if group is None or group.over or not group.roles or not self.is_for_us(group):
             return None
         if not group.admit and not any(role.pods for role in group.roles) and any(role.ended for role in group.roles):
             return None  # all have ended, and nobody says that more will come

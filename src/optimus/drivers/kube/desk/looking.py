@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from optimus.drivers.kube.desk.sight import Denied, Sight
@@ -80,6 +80,8 @@ class _Reading:
         mirror, namespace = self.sight.mirror, self._namespace
         self.sight.namespace = namespace
         if namespace:
+            with suppress(Forbidden, NotFound):
+                mirror.namespace(await self._client.get(NAMESPACES, namespace, Namespace))
             await self._queues()
         await self._owners()
         pods = await self._listed(PODS, Pod)

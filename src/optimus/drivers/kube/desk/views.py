@@ -45,7 +45,7 @@ def job_view(sight: Sight, gang: str) -> View | None:
     """None if there is no such gang, or it is somebody else's."""
     mirror = sight.mirror
     group = mirror.groups.group(gang)
-    if group is None or group.scheduler_name != mirror.scheduler_name:
+    if group is None or not mirror.is_for_us(group):
         return None
     pods = [mirror.pods[uid] for uid in sorted(mirror.groups.members(gang)) if uid in mirror.pods]
     live = [pod for pod in pods if pod.spec.node_name and not pod.over]

@@ -21,7 +21,17 @@ from optimus.drivers.kube.grouping.declared import (
 )
 from optimus.drivers.kube.grouping.expressions import number, place_of
 from optimus.drivers.kube.grouping.kinds import Kind, StopHow, kind_name
-from optimus.drivers.kube.grouping.overrides import HOLD, KUEUE, QUEUE, SUSPENDED, Overrides, read_overrides, word_on
+from optimus.drivers.kube.grouping.overrides import (
+    HOLD,
+    KUEUE,
+    QUEUE,
+    SCHEDULER,
+    STOCK_SCHEDULER,
+    SUSPENDED,
+    Overrides,
+    read_overrides,
+    word_on,
+)
 from optimus.drivers.kube.grouping.podgroups import is_pod_group, least_members
 from optimus.drivers.kube.grouping.records import Group, ObjectRef, RoleInGroup, Stop
 from optimus.drivers.kube.grouping.seats import Seats
@@ -135,7 +145,16 @@ def build_group(
         problems=(*said.problems, *problems),
         created=_created(thing, sample),
         scheduler_name=spec.scheduler_name or "",
+        names_nobody=sample is None and all(_names_nobody(role) for role in declared),
     )
+
+
+def _names_nobody(role: DeclaredRole) -> bool:
+    """As the policy of opting_in.yaml looks at pods."""
+    if role.template is None:
+        return True
+    named = role.template.spec.scheduler_name in (None, "", STOCK_SCHEDULER)
+    return named and (role.template.metadata.labels or {}).get(SCHEDULER) != "disabled"
 
 
 def _who_speaks(thing: Anything | None, declared: tuple[DeclaredRole, ...], sample: Member | None) -> Iterator[Meta]:

@@ -22,6 +22,9 @@ from optimus.model.workloads import Preemptible, Topology, WorkloadClass
 
 PREFIX = "optimus.dev/"
 QUEUE = PREFIX + "queue"
+SCHEDULER = PREFIX + "scheduler"
+"""On a namespace `enabled`, on a pod `disabled`: see opting_in.yaml."""
+STOCK_SCHEDULER = "default-scheduler"
 GROUP = PREFIX + "group"
 ROLE = PREFIX + "role"
 SLOT = PREFIX + "slot"

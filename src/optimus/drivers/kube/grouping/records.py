@@ -109,6 +109,8 @@ class Group(Struct, frozen=True, kw_only=True):
     created: str = ""
     scheduler_name: str = ""
     """What its pods, or else its template, name."""
+    names_nobody: bool = False
+    """It has no pods, and its templates leave open who schedules them: where its namespace has opted in, we do."""
 
     @property
     def min_members(self) -> int:
