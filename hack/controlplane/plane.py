@@ -37,6 +37,7 @@ CONTROLLERS = (
     "ttl-after-finished-controller",
     "validatingadmissionpolicy-status-controller",
 )
+GANG_GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"
 NO_LIMITS = ("--kube-api-qps=2000", "--kube-api-burst=4000")
 
 
@@ -126,15 +127,19 @@ class ControlPlane:
     def start_controllers(self) -> Process:
         """Those of Kubernetes that tests need."""
         key, certificate = self.credentials.key, self.credentials.certificate
+        # Jobs get PodGroups, and PodGroups can be deleted: the server puts a finalizer on them
+        gangs = [f"{GANG_GATES},WorkloadWithJob=true"] if self._gang_api else []
+        names = (*CONTROLLERS, *(["podgroup-protection-controller"] if self._gang_api else []))
         return self._beside(
             "kube-controller-manager",
             f"--kubeconfig={self.kubeconfig()}",
-            f"--controllers={','.join(CONTROLLERS)}",
+            f"--controllers={','.join(names)}",
             f"--service-account-private-key-file={key}",
             f"--root-ca-file={certificate}",
             "--leader-elect=false",
             "--use-service-account-credentials=false",
             "--concurrent-job-syncs=20",
+            *gangs,
             *NO_LIMITS,
             *_insecure_port(),
         )
@@ -145,7 +150,7 @@ class ControlPlane:
         head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         connection = f"clientConnection: {{kubeconfig: {self.kubeconfig()}, qps: 2000, burst: 4000}}\n"
         path.write_text(head + connection + "leaderElection: {leaderElect: false}\n" + config)
-        gates = ["--feature-gates=GenericWorkload=true,GangScheduling=true"] if self._gang_api else []
+        gates = [GANG_GATES] if self._gang_api else []
         return self._beside("kube-scheduler", f"--config={path}", *gates, *_insecure_port())
 
     def start_kwok(self) -> Process:
@@ -189,10 +194,7 @@ def _api_server_flags(who: Credentials, client: int, secure: int, *, fair: bool,
         "--max-requests-inflight=3000",
         "--max-mutating-requests-inflight=1500",
     ]
-    gangs = [
-        "--feature-gates=GenericWorkload=true,GangScheduling=true",
-        "--runtime-config=scheduling.k8s.io/v1alpha2=true",
-    ]
+    gangs = [GANG_GATES, "--runtime-config=scheduling.k8s.io/v1alpha2=true"]
     return [
         f"--etcd-servers=http://127.0.0.1:{client}",
         f"--secure-port={secure}",

@@ -71,6 +71,9 @@ def _obstacle(group: Group, needs: dict[str, Needs]) -> Reason | None:
     told = next((one.obstacle for one in needs.values() if one.obstacle is not None), None)
     if told is not None or group.admit:
         return told
+    if group.unsupported:
+        instead = "use the gang policy, and one PodGroup for the pods of one owner"
+        return reason(Code.UNSUPPORTED, feature=group.unsupported, instead=instead)
     if group.incomplete:
         return reason(Code.NOT_READY, missing=group.incomplete)
     for role in group.roles:

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from optimus.api.crds import GROUP
 from optimus.drivers.kube.grouping import Kinds, shipped_kinds
-from optimus.drivers.kube.grouping.podgroups import APIS
+from optimus.drivers.kube.grouping.podgroups import APIS, NATIVE
 
 LEASE = "optimus-scheduler"
 """Whoever holds it leads."""
@@ -91,6 +91,9 @@ def _owners(kinds: Kinds) -> list[Right]:
     for api in APIS:
         group, _, name = api.kind.rpartition("/")
         found.append(Right(group=group, resource=plural(name), verbs=SEEN, why="which pods are one gang"))
+        if api.kind == NATIVE:
+            why = "the condition that says whether it is scheduled, and why not"
+            found.append(Right(group=group, resource=f"{plural(name)}/status", verbs=("patch",), why=why))
     return found
 
 
