@@ -224,8 +224,17 @@ class Controller:
             time.monotonic,
             respect_budgets=self.settings.respect_budgets,
             term=term,
+            chooses_volumes=not self.settings.extender,
         )
-        reporting = Reporting(self.mirror, writer, recorder, time.monotonic, self.metrics.decided)
+        preparing = acting.preparing
+        reporting = Reporting(
+            self.mirror,
+            writer,
+            recorder,
+            time.monotonic,
+            self.metrics.decided,
+            (lambda: preparing.reasons) if preparing is not None else dict,
+        )
         repairing = Repairing(self.mirror, acting, reporting.undone, time.monotonic, term)
         status = Status(self._set_up, writer, lambda: self.metrics.standing)
         pod_groups = PodGroupStatus(
