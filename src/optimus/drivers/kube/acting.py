@@ -314,11 +314,17 @@ class Acting:
         if group is not None and group.stop.how is StopHow.SUSPEND and (patch := stop_patch(group)) is not None:
             self._go(self._patch(workload, patch, "suspend"))
             return
+        if group is not None and group.checkpoint_grace_ms is not None:  # the brain does not know it of bare pods
+            grace_ms = max(grace_ms, group.checkpoint_grace_ms)
         for pod in self._mirror.pods_of(workload):
             self._leave(pod, _grace_s(pod, grace_ms))
 
     def _shrink(self, workload: str, slots: tuple[tuple[str, int], ...]) -> None:
-        spec = self._mirror.workloads.get(workload)
+        spec, group = self._mirror.workloads.get(workload), self._mirror.groups.group(workload)
+        if group is not None and group.fragile_why:  # one lost pod would fail it: it leaves as a whole, and comes back
+            LOG.info("%s leaves as a whole: %s", workload, group.fragile_why)
+            self._evict(workload, spec.grace_ms if spec is not None else 0)
+            return
         for role, ordinal in slots:
             pod = self._mirror.pod_in(workload, Slot(role, ordinal))
             if pod is not None and pod.spec.node_name:

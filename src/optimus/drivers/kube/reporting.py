@@ -28,6 +28,7 @@ SETTLED_S = 3.0
 AGAIN_S = 60.0
 """The same reason with other numbers is told again after this time."""
 AT_ONCE = 4
+KEPT = "inside the guarantee of its queue it stays, on room that is lent it may be ended when that is wanted back"
 
 
 class Reporting:
@@ -63,6 +64,9 @@ class Reporting:
                 case Start(workload, pool, placements):
                     nodes = len({placement.node for placement in placements})
                     where = f"{len(placements)} of its pods on {nodes} nodes of pool {pool}"
+                    group = self._mirror.groups.group(workload)
+                    if group is not None and group.not_preemptible_why:
+                        where += f"; {group.not_preemptible_why}: {KEPT}"
                     self._say(workload, "Scheduled", where, action="Binding")
                 case Evict(workload, cause) | Shrink(workload, _, cause):
                     self._say(workload, str(cause.code), cause.text(), action="Preempting", kind=WARNING)
