@@ -26,9 +26,13 @@ STAGES = Path(__file__).with_name("stages.yaml")
 CONTROLLERS = (
     "deployment-controller",
     "disruption-controller",
+    "ephemeral-volume-controller",
     "garbage-collector-controller",
     "job-controller",
     "namespace-controller",
+    "persistentvolume-binder-controller",
+    "persistentvolume-protection-controller",
+    "persistentvolumeclaim-protection-controller",
     "pod-garbage-collector-controller",
     "replicaset-controller",
     "resourceclaim-controller",
@@ -41,6 +45,8 @@ NODE_CONTROLLERS = ("node-lifecycle-controller", "taint-eviction-controller")
 """For real nodes only: to them, nodes that only seem to be there seem to be dead."""
 NODE_HEALTH = ("--node-monitor-period=1s", "--node-monitor-grace-period=12s")
 """A node that is silent is known to be so after seconds, as its kubelet reports every other second."""
+GANG_CONTROLLERS = ("podgroup-protection-controller",)
+GANG_GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"
 NO_LIMITS = ("--kube-api-qps=2000", "--kube-api-burst=4000")
 
 
@@ -134,7 +140,10 @@ class ControlPlane:
     def start_controllers(self) -> Process:
         """Those of Kubernetes that tests need."""
         key, certificate = self.credentials.key, self.credentials.certificate
-        names = (*CONTROLLERS, *(NODE_CONTROLLERS if self._real_nodes else ()))
+        # Jobs get PodGroups, and PodGroups can be deleted: the server puts a finalizer on them
+        gangs = [f"{GANG_GATES},WorkloadWithJob=true"] if self._gang_api else []
+        beside = (*(NODE_CONTROLLERS if self._real_nodes else ()), *(GANG_CONTROLLERS if self._gang_api else ()))
+        names = (*CONTROLLERS, *beside)
         return self._beside(
             "kube-controller-manager",
             f"--kubeconfig={self.kubeconfig()}",
@@ -145,6 +154,7 @@ class ControlPlane:
             "--use-service-account-credentials=false",
             "--concurrent-job-syncs=20",
             *(NODE_HEALTH if self._real_nodes else ()),
+            *gangs,
             *NO_LIMITS,
             *_insecure_port(),
         )
@@ -155,7 +165,7 @@ class ControlPlane:
         head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         connection = f"clientConnection: {{kubeconfig: {self.kubeconfig()}, qps: 2000, burst: 4000}}\n"
         path.write_text(head + connection + "leaderElection: {leaderElect: false}\n" + config)
-        gates = ["--feature-gates=GenericWorkload=true,GangScheduling=true"] if self._gang_api else []
+        gates = [GANG_GATES] if self._gang_api else []
         return self._beside("kube-scheduler", f"--config={path}", *gates, *_insecure_port())
 
     def start_kwok(self) -> Process:
@@ -199,10 +209,7 @@ def _api_server_flags(who: Credentials, client: int, secure: int, *, fair: bool,
         "--max-requests-inflight=3000",
         "--max-mutating-requests-inflight=1500",
     ]
-    gangs = [
-        "--feature-gates=GenericWorkload=true,GangScheduling=true",
-        "--runtime-config=scheduling.k8s.io/v1alpha2=true",
-    ]
+    gangs = [GANG_GATES, "--runtime-config=scheduling.k8s.io/v1alpha2=true"]
     return [
         f"--etcd-servers=http://127.0.0.1:{client}",
         f"--secure-port={secure}",

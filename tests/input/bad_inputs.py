@@ -240,7 +240,7 @@ workloads:
     + """\
 workloads:
   - {name: a, queue: q, class: batch}   # <-- must be one of interactive, unattended, inference
-  - {name: b, queue: q, preemptible: maybe}   # <-- must be true, false or surplus
+  - {name: b, queue: q, preemptible: maybe}   # <-- must be true, false, surplus or lent
   - {name: c, queue: q, onLoss: cry}   # <-- must be one of replace, restart
   - {name: d, queue: q, tolerations: [{key: a, effect: None}]}   # <-- unknown effect 'None'
   - {name: e, queue: q, topolgy: rack}   # <-- did you mean topology?

@@ -79,8 +79,8 @@ def test_zone_labels_of_a_volume_bind_where_nodes_have_any() -> None:
                 "claims": [claim("data", storageClassName="late")],
                 "classes": [storage_class("late", "WaitForFirstConsumer")],
             },
-            Code.UNSUPPORTED,
-            "bound only when its first pod is placed (WaitForFirstConsumer), which is not supported; use a claim",
+            Code.NOT_READY,
+            "no volume of class late is free for claim data",
         ),
     ],
 )

@@ -41,8 +41,9 @@ def node(name: str = "n0", *, labels: Json | None = None, ready: bool = True, **
 
 
 def volume(name: str, **more: Any) -> PersistentVolume:
-    labels = more.pop("labels", None)
-    return msgspec.convert({"metadata": {"name": name, "labels": labels}, "spec": more}, type=PersistentVolume)
+    labels, phase = more.pop("labels", None), more.pop("phase", "Available")
+    made = {"metadata": {"name": name, "labels": labels}, "spec": more, "status": {"phase": phase}}
+    return msgspec.convert(made, type=PersistentVolume)
 
 
 def claim(name: str, *, bound_to: str = "", half: bool = False, **more: Any) -> VolumeClaim:
@@ -54,8 +55,8 @@ def claim(name: str, *, bound_to: str = "", half: bool = False, **more: Any) -> 
     return msgspec.convert({"metadata": meta, "spec": spec, "status": status}, type=VolumeClaim)
 
 
-def storage_class(name: str, mode: str) -> StorageClass:
-    return msgspec.convert({"metadata": {"name": name}, "volumeBindingMode": mode}, type=StorageClass)
+def storage_class(name: str, mode: str, **more: Any) -> StorageClass:
+    return msgspec.convert({"metadata": {"name": name}, "volumeBindingMode": mode, **more}, type=StorageClass)
 
 
 def devices(name: str, **status: Any) -> ResourceClaim:

@@ -28,6 +28,7 @@ _PREEMPTIBLE: dict[Preemptible, bool | str] = {
     Preemptible.YES: True,
     Preemptible.NO: False,
     Preemptible.SURPLUS: "surplus",
+    Preemptible.LENT: "lent",
 }
 _OURS = ("command", "args", "env", "workingDir")
 

@@ -34,12 +34,12 @@ from optimus.decide.turns import RATIO
 from optimus.decide.world import MINIMUM_KEPT, NEVER_TAKEN, World
 from optimus.model import gangs
 from optimus.model.queues import WaitAction
-from optimus.model.workloads import Preemptible, WorkloadClass
+from optimus.model.workloads import Preemptible, is_kept_inside
 from optimus.state.arrays import Bools, Ints
 from optimus.state.resources import CPU_COLUMN, GPU_COLUMN
 from optimus.state.workload_table import CPU_MILLI_PER_GPU, PREEMPTIBLE_CODE
 
-DEFAULT_KIND = PREEMPTIBLE_CODE[Preemptible.DEFAULT]
+MAYBE_KEPT = (PREEMPTIBLE_CODE[Preemptible.DEFAULT], PREEMPTIBLE_CODE[Preemptible.LENT])
 OWN_QUEUE = -2
 """The side of a victim in the asker's own queue: no share is asked about."""
 TURN_RESTARTS = 2
@@ -297,8 +297,8 @@ def _may_take_whole(
     takeable = (holdings.kind != NEVER_TAKEN) & (holdings.kind != MINIMUM_KEPT)
     ran = np.where(holdings.started < 0, 0, world.now_ms - holdings.started)
     guarded = np.zeros(len(own), dtype=np.bool_)  # interactive and inference work inside the guarantee of its queue
-    for i in np.flatnonzero(own & lower & (holdings.kind == DEFAULT_KIND) & (inside != 0)):
-        guarded[i] = world.spec(int(holdings.rows[i])).workload_class is not WorkloadClass.UNATTENDED
+    for i in np.flatnonzero(own & lower & np.isin(holdings.kind, MAYBE_KEPT) & (inside != 0)):
+        guarded[i] = is_kept_inside(world.spec(int(holdings.rows[i])))
     patience = _patience_ms(world, cache, int(holdings.queue[own][0])) if own.any() else 0
     for i in np.flatnonzero(own & lower & (ran < patience)):  # overdue: it went first, and is not sent back at once
         guarded[i] |= waited_too_long(world, int(holdings.rows[i]), WaitAction.FIRST) is not None

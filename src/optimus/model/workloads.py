@@ -44,6 +44,7 @@ class Preemptible(StrEnum):
     YES = "yes"
     NO = "no"  # never; is admitted only inside the guarantee
     SURPLUS = "surplus"  # the minimum counts as NO, what is above it as YES
+    LENT = "lent"  # only outside the guarantee of its queue, whatever its class
 
 
 class OnLoss(StrEnum):
@@ -164,6 +165,13 @@ def share_milli(request: Request, device_memory_mib: int) -> int:
     if not device_memory_mib:
         return WHOLE_DEVICE_MILLI + 1
     return -(-request.gpu_memory_mib * WHOLE_DEVICE_MILLI // device_memory_mib)
+
+
+def is_kept_inside(workload: Workload) -> bool:
+    """Whether it stays while it is inside the guarantee of its queue, also for more important work there."""
+    if workload.preemptible is Preemptible.DEFAULT:
+        return workload.workload_class is not WorkloadClass.UNATTENDED
+    return workload.preemptible is Preemptible.LENT
 
 
 def gives_turns(workload: Workload) -> bool:

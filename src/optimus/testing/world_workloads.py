@@ -67,7 +67,13 @@ class WorkloadDice:
             ),
             priority=draw.pick((0, 50, 100, 150, 300)) if draw.chance(35) else None,
             preemptible=draw.weighted(
-                ((12, Preemptible.DEFAULT), (2, Preemptible.YES), (3, Preemptible.NO), (3, Preemptible.SURPLUS))
+                (
+                    (11, Preemptible.DEFAULT),
+                    (1, Preemptible.LENT),
+                    (2, Preemptible.YES),
+                    (3, Preemptible.NO),
+                    (3, Preemptible.SURPLUS),
+                )
             ),
             pools=self._pool_list(),
             node_selector=(("tier", draw.pick(("gold", "silver"))),) if draw.chance(6) else (),

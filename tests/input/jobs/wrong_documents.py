@@ -361,7 +361,7 @@ CHECKPOINTS_AND_TIMES: dict[str, tuple[str, str]] = {
     ),
     "a half preemptible job": (
         "{command: x, preemptible: half}",
-        "spec.preemptible: must be true, false or surplus, not half",
+        "spec.preemptible: must be true, false, surplus or lent, not half",
     ),
     "a key twice": (
         "{command: x, priority: 1, priority: 2}",

@@ -2,7 +2,8 @@
 
 kube-scheduler is asked in its own way: a pod is made, and it is bound or gets the condition that it cannot be. All
 nodes that pass its filters are told to an extender, which is this process; it picks one of them by lot, so that worlds
-do not fill up in the order of anybody's scores. Preemption is off: it would change the world while it is looked at.
+do not fill up in the order of anybody's scores. Preemption is off: it would change the world while it is looked at. Of
+pods with a claim that waits for them only the verdict is wanted: the lot falls on no node, and no volume is bound.
 """
 
 from __future__ import annotations
@@ -21,7 +22,18 @@ from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
 
 from hack.controlplane import ControlPlane
 from optimus.drivers.kube.objects import Narrow, Pod
-from tests.kube.differential.worlds import AT_ONCE, NAMESPACES, PRIORITIES, RUNTIME, WAITS, Json
+from tests.kube.differential.worlds import (
+    AT_ONCE,
+    DRIVER,
+    MADE,
+    MADE_IN_ZONES,
+    NAMESPACES,
+    PRIORITIES,
+    RUNTIME,
+    WAITS,
+    ZONE,
+    Json,
+)
 
 PATIENCE_S = 30.0
 SCHEDULER = """
@@ -62,6 +74,8 @@ class Cluster:
         self._plane = plane
         self._feasible: dict[str, frozenset[str]] = {}
         self._waiting: dict[str, asyncio.Future[Pod]] = {}
+        self.undecided: set[str] = set()
+        """Claims that wait for their first pod."""
 
     async def __aenter__(self) -> Self:
         trusted = ssl.create_default_context(cafile=str(self._plane.credentials.certificate))
@@ -133,6 +147,10 @@ class Cluster:
         for name, mode in ((AT_ONCE, "Immediate"), (WAITS, "WaitForFirstConsumer")):
             kind = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": mode, **_named(name)}
             shared.append(("/apis/storage.k8s.io/v1/storageclasses", kind))
+        zones = [{"matchLabelExpressions": [{"key": ZONE, "values": ["a", "b"]}]}]
+        for name, more in ((MADE, {}), (MADE_IN_ZONES, {"allowedTopologies": zones})):
+            kind = {"provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer", **more, **_named(name)}
+            shared.append(("/apis/storage.k8s.io/v1/storageclasses", kind))
         for path, body in shared:
             await self.post(path, body, accepted=(201, 409))
 
@@ -174,6 +192,11 @@ class Cluster:
         meta, names = asked["Pod"]["metadata"], asked["NodeNames"]
         key = f"{meta['namespace']}/{meta['name']}"
         self._feasible[key] = frozenset(names)
+        used = (
+            one.get("persistentVolumeClaim", {}).get("claimName") for one in asked["Pod"]["spec"].get("volumes", ())
+        )
+        if any(f"{meta['namespace']}/{name}" in self.undecided for name in used):
+            return web.json_response({"NodeNames": []})
         drawn = sorted(names)[crc32(f"{key}{names[0].partition('-')[0]}".encode()) % len(names)]
         return web.json_response({"NodeNames": [drawn]})
 

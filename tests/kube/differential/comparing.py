@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from optimus.drivers.kube.first_consumers import waits_for_consumer
 from optimus.drivers.kube.nodes import read_node
 from optimus.drivers.kube.objects import (
     Namespace,
@@ -86,10 +87,18 @@ async def _set_up(cluster: Cluster, world: World) -> Mirror:
         for one in world.devices
         if "status" in one
     ]
+    patched += [
+        ("/api/v1/persistentvolumes/{name}".format(**one["metadata"]), one["status"])
+        for one in world.volumes
+        if "status" in one
+    ]
     patched += [(_path(key), status) for key, status in world.statuses.items()]
     await asyncio.gather(*(cluster.patch_status(path, status) for path, status in patched))
     await asyncio.gather(*(cluster.delete(_path(key), gracePeriodSeconds="30") for key in world.leaving))
-    return await _mirror(cluster, world)
+    mirror = await _mirror(cluster, world)
+    waiting = {key for key, one in mirror.around.claims.items() if waits_for_consumer(one, mirror.around.classes)}
+    cluster.undecided = waiting
+    return mirror
 
 
 def _path(pod: str) -> str:
@@ -154,7 +163,7 @@ async def _one(cluster: Cluster, mirror: Mirror, world: World, written: Json, ou
     outcome.placed += bool(verdict.node)
     outcome.refused += not verdict.node
     for rule in set(world.rules[verdict.pod.key]):
-        outcome.by_rule.setdefault(rule, Counter())["placed" if verdict.node else "refused"] += 1
+        outcome.by_rule.setdefault(rule, Counter())["placed" if verdict.feasible else "refused"] += 1
     outcome.explained.update(explained)
     outcome.differences += [f"world {world.seed}, pod {verdict.pod.key}: {one}" for one in found]
     if verdict.node:

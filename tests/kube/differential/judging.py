@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from optimus.decide.world import World
 from optimus.drivers.kube.counting import Counting
+from optimus.drivers.kube.first_consumers import Shape, volume_counts
 from optimus.drivers.kube.nodes import read_node, taken_beside
 from optimus.drivers.kube.objects import Node as KubeNode
 from optimus.drivers.kube.objects import Pod
@@ -63,6 +64,8 @@ class Mirror:
     """All that are on nodes."""
     over: list[Pod] = field(default_factory=list)
     """Those that have ended there."""
+    shapes: set[Shape] = field(default_factory=set)
+    """Of volumes that pods have asked for."""
     now_ms: int = 0
     _seen: dict[str, Node] = field(default_factory=dict)
 
@@ -80,6 +83,7 @@ class Mirror:
     def judge(self, pod: Pod) -> Judgement:
         """What the brain would do with it. Ends with `placed` or `withdrawn`."""
         needs = read_pod(pod, self.around)
+        self.shapes.update(needs.shapes)
         self.counting.see(pod.key, needs.social)
         request, where = among_others(needs, self.counting)
         role = Role(name=ROLE, request=request, where=where)
@@ -124,6 +128,8 @@ class Mirror:
 
     def _nodes_changed(self) -> list[Observation]:
         changed: list[Observation] = []
+        plain = {name: read_node(node) for name, node in self.nodes.items()}
+        spare = volume_counts(self.shapes, self.around.volumes.values(), plain, {})
         for name, node in self.nodes.items():
             taken = [
                 with_counters(needs.request, tuple((one, 1) for one in self.counting.takes(pod)))
@@ -133,7 +139,9 @@ class Mirror:
             beside = taken_beside(
                 (known, self.counting.takes(pod)) for pod, (known, there, _) in self.running.items() if there == name
             )
-            read = read_node(node, taken, beside=beside, attach_limits=self.limits.get(name))
+            read = read_node(
+                node, taken, beside=beside, attach_limits={**self.limits.get(name, {}), **spare.get(name, {})}
+            )
             if self._seen.get(name) != read:
                 self._seen[name] = read
                 changed.append(NodeSeen(read))

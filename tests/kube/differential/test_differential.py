@@ -11,9 +11,11 @@ import pytest
 from msgspec import structs
 
 from hack.controlplane import ControlPlane, missing_toolchain
+from optimus.drivers.kube.first_consumers import SPARE
 from optimus.drivers.kube.objects import Pod
 from optimus.drivers.kube.pods import PodNeeds, read_pod
 from optimus.drivers.kube.volumes import Around
+from optimus.model.workloads import Request
 from tests.kube.differential import comparing, judging
 from tests.kube.differential.cluster import FLAGS, Cluster
 from tests.kube.differential.comparing import Outcome, play
@@ -23,6 +25,7 @@ pytestmark = pytest.mark.slow
 SAMPLE = range(25)
 EVERYTHING = {
     "GPUs",
+    "claims that wait for a pod",
     "extended resources",
     "host ports",
     "init containers",
@@ -70,11 +73,18 @@ def without(part: str, **nothing: Any) -> Callable[[PodNeeds], PodNeeds]:
     return broken
 
 
+def _without_spare(request: Request) -> Request:
+    return structs.replace(
+        request, accelerators=tuple(one for one in request.accelerators if not one[0].startswith(SPARE))
+    )
+
+
 WRONG: dict[str, Callable[[PodNeeds], PodNeeds]] = {
     "tolerations": without("where", tolerations=()),
     "node affinity": without("where", any_of=()),
     "volumes": without("where", all_of=()),
     "ports and extended resources": without("request", accelerators=(("~pods", 1),)),
+    "volumes that must be there": lambda needs: structs.replace(needs, request=_without_spare(needs.request)),
     "pod affinity": without("social", near=()),
     "pod anti-affinity": without("social", apart=()),
     "topology spread": without("social", spread=()),

@@ -22,8 +22,12 @@ LEVELS = (HOST, ZONE, "rack")
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 RUNTIME, PRIORITIES = "heavy", {"low": 100, "high": 1000}
 WAITS, AT_ONCE = "waits", "at-once"
+MADE, MADE_IN_ZONES = "made", "made-in-zones"
+"""Classes whose volumes are made where their first pod is."""
 DRIVER = "disks.example.com"
+LATER = "later"
 BOUND = "pv.kubernetes.io/bind-completed"
+SELECTED = "volume.kubernetes.io/selected-node"
 
 
 @dataclass
@@ -165,8 +169,12 @@ def _storage(draw: Draw, world: World, nodes: list[str]) -> None:
     for namespace in NAMESPACES:
         for i in range(draw.number(1, 4)):
             _claim(draw, world, namespace, f"data-{i}", nodes)
+        for i in range(draw.number(1, 3)):
+            world.claims.append(_waiting_claim(draw, namespace, f"{LATER}-{i}", nodes))
         for i in range(draw.number(0, 2)):
             world.devices.append(_devices(draw, namespace, f"devices-{i}", nodes))
+    for i in range(draw.number(2, 7)):
+        world.volumes.append(_spare_volume(draw, world, f"w{world.seed}-spare-{i}", nodes))
     for node in nodes:
         if draw.chance(50):
             driver: Json = {"name": DRIVER, "nodeID": node}
@@ -238,6 +246,51 @@ def _claim(draw: Draw, world: World, namespace: str, name: str, nodes: list[str]
     )
 
 
+def _waiting_claim(draw: Draw, namespace: str, name: str, nodes: list[str]) -> Json:
+    """Bound only when its first pod is placed: to a volume that is there, or to one that is made."""
+    spec: Json = {
+        "accessModes": draw.some(("ReadWriteOnce", "ReadWriteMany"), 2, 1),
+        "resources": {"requests": {"storage": draw.one("1Gi", "2Gi", "3Gi")}},
+        "storageClassName": draw.one(WAITS, WAITS, WAITS, MADE, MADE_IN_ZONES),
+    }
+    if draw.chance(15):
+        spec["volumeMode"] = "Block"
+    if draw.chance(20):
+        spec["selector"] = {"matchLabels": {"disk": draw.one("fast", "slow")}}
+    meta: Json = {"name": name, "namespace": namespace}
+    if draw.chance(15):
+        meta["annotations"] = {SELECTED: draw.one(*nodes)}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}
+
+
+def _spare_volume(draw: Draw, world: World, name: str, nodes: list[str]) -> Json:
+    spec: Json = {
+        "capacity": {"storage": draw.one("1Gi", "2Gi", "4Gi")},
+        "accessModes": draw.one(["ReadWriteOnce"], ["ReadWriteMany"], ["ReadWriteOnce", "ReadWriteMany"]),
+        "storageClassName": draw.one(WAITS, WAITS, WAITS, MADE, MADE_IN_ZONES, AT_ONCE),
+        "hostPath": {"path": "/nowhere"},
+    }
+    if draw.chance(15):
+        spec["volumeMode"] = "Block"
+    where = draw.one("host", "host", "zone", "anywhere")
+    if where != "anywhere":
+        requirement = {"key": HOST, "operator": "In", "values": draw.some(nodes, 2, 1)}
+        if where == "zone":
+            requirement = {"key": ZONE, "operator": "In", "values": draw.some(("a", "b", "c"), 2, 1)}
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}}
+    if draw.chance(15):
+        meant = draw.one(*world.claims)["metadata"]
+        spec["claimRef"] = {"namespace": meant["namespace"], "name": meant["name"]}
+    labels = {"disk": draw.one("fast", "slow")} if draw.chance(40) else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
+        "status": {"phase": "Available" if draw.chance(85) else "Released"},
+    }
+
+
 # -- pods -------------------------------------------------------------------------------------------------------------
 
 
@@ -256,6 +309,8 @@ def _pod(draw: Draw, world: World, name: str) -> Json:
     if draw.chance(18):
         rules.append("volumes")
         spec["volumes"] = _volumes(draw, world, namespace)
+        if any(one.get("persistentVolumeClaim", {}).get("claimName", "").startswith(LATER) for one in spec["volumes"]):
+            rules.append("claims that wait for a pod")
     known = [one["metadata"]["name"] for one in world.devices if one["metadata"]["namespace"] == namespace]
     if known and draw.chance(12):
         rules.append("resource claims")

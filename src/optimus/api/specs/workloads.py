@@ -44,6 +44,7 @@ _PREEMPTIBLE: dict[object, Preemptible] = {
     "yes": Preemptible.YES,
     "no": Preemptible.NO,
     "surplus": Preemptible.SURPLUS,
+    "lent": Preemptible.LENT,
     "default": Preemptible.DEFAULT,
 }
 
@@ -51,7 +52,7 @@ _PREEMPTIBLE: dict[object, Preemptible] = {
 def _read_preemptible(value: Any) -> Preemptible:
     if isinstance(value, bool | str) and value in _PREEMPTIBLE:
         return _PREEMPTIBLE[value]
-    raise complain(f"must be true, false or surplus, not {shown(value)}")
+    raise complain(f"must be true, false, surplus or lent, not {shown(value)}")
 
 
 ClassWord = Annotated[WorkloadClass, PlainValidator(choice(WorkloadClass)), _WORD]

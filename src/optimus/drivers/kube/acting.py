@@ -24,6 +24,7 @@ from optimus.drivers.kube.grouping.kinds import StopHow
 from optimus.drivers.kube.grouping.overrides import SLOT, TERM, slot_text
 from optimus.drivers.kube.mirror import Mirror
 from optimus.drivers.kube.objects import Pod
+from optimus.drivers.kube.preparing import Preparing
 from optimus.kube import Conflict, Done, Gone, KubeError, Outcome, Refused, Resource, Unknown, Writer
 from optimus.kube.resources import PODS
 from optimus.model.observations import Observation, SlotBinding, SlotFailed
@@ -63,10 +64,11 @@ class Acting:
         *,
         respect_budgets: bool = False,
         term: int | None = None,
+        chooses_volumes: bool = True,
     ) -> None:
         """`fetch`: the pod as the server has it now, None if it is gone. `resource_of`: kind and version -> where its
         objects live. `respect_budgets`: a disruption budget may keep our own pods where they are. `term`: written on
-        every bind (`repairing` says why)."""
+        every bind (`repairing` says why). `chooses_volumes`: whoever binds does not do it."""
         self.binds = 0
         self.failed_binds = 0
         self.evictions = 0
@@ -88,6 +90,7 @@ class Acting:
         """Of which one has failed since they got their present places: a gang of a hundred fails once."""
         self._facts: list[Observation] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self.preparing = Preparing(mirror, writer, self._go, clock) if chooses_volumes else None
 
     # -- plans --------------------------------------------------------------------------------------------------------
 
@@ -115,6 +118,7 @@ class Acting:
         self._fill_places()
         for uid in self._mirror.take_heard() & self._asked.keys():
             self._confirm(uid)
+        self._look_for_volumes()
         now = self._clock()
         for uid in [uid for uid, at in self._look_at.items() if now > at and uid not in self._looking]:
             if len(self._looking) >= LOOKS:
@@ -138,6 +142,7 @@ class Acting:
         elif pod.spec.node_name:
             self._failures.pop(self._asked.pop(uid).workload, None)
             self._look_at.pop(uid, None)
+            self._prepared(uid)
 
     @property
     def unsettled(self) -> int:
@@ -180,6 +185,7 @@ class Acting:
         self._fill_places()
 
     def _fill_places(self) -> None:
+        seated: dict[str, list[tuple[Pod, Asked]]] = {}
         for (workload, slot), node in list(self._places.items()):
             if workload not in self._mirror.workloads:
                 del self._places[workload, slot]
@@ -196,11 +202,33 @@ class Acting:
                 self._failed(uid, why, self._pause_s(workload))
                 continue
             self._facts.append(SlotBinding(workload, slot.role, slot.ordinal))
-            self._go(self._bind(pod, self._asked[uid]))
-        held = {workload for workload, _ in self._places}
+            seated.setdefault(workload, []).append((pod, self._asked[uid]))
+        for workload, pods in seated.items():
+            if self.preparing is not None and self.preparing.is_needed(workload, [pod for pod, _ in pods]):
+                for pod, asked in pods:
+                    self.preparing.begin(workload, pod, asked.node)
+                continue
+            for pod, asked in pods:
+                self._go(self._bind(pod, asked))
+        held = {workload for workload, _ in self._places} | (self.preparing.workloads if self.preparing else set())
+        if before := self._mirror.held - held:  # until the watch has shown their binds
+            held |= before & {asked.workload for asked in self._asked.values()}
         for workload in self._mirror.held - held:
             self._mirror.look_again(workload)
         self._mirror.held = held
+
+    def _look_for_volumes(self) -> None:
+        """Gangs whose volumes are all there are bound; one that cannot have them gives its places back."""
+        if self.preparing is None or not self.preparing.workloads:
+            return
+        waiting = {workload for workload, _ in self._places}
+        found = self.preparing.look(lambda workload: workload not in waiting)
+        for uid in found.ready:
+            self.preparing.forget(uid)
+            if uid in self._asked:
+                self._go(self._bind(self._mirror.pods[uid], self._asked[uid]))
+        for uid, why in found.given_up.items():
+            self._failed(uid, why, self._pause_s(self._asked[uid].workload) if uid in self._asked else 0.0)
 
     async def _bind(self, pod: Pod, asked: Asked) -> None:
         meta = pod.metadata
@@ -251,6 +279,7 @@ class Acting:
     def _failed(self, uid: str, why: str, retry_s: float) -> None:
         asked = self._asked.pop(uid, None)
         self._look_at.pop(uid, None)
+        self._prepared(uid)
         if asked is None:
             return
         self.failed_binds += 1
@@ -261,6 +290,10 @@ class Acting:
         where = (asked.workload, asked.slot.role, asked.slot.ordinal)
         self._facts.append(SlotFailed(*where, f"bind to {asked.node}: {why}", int(retry_s * 1000)))
         self._wake()
+
+    def _prepared(self, uid: str) -> None:
+        if self.preparing is not None:
+            self.preparing.forget(uid)
 
     # -- stopping -----------------------------------------------------------------------------------------------------
 
@@ -276,14 +309,22 @@ class Acting:
         group = self._mirror.groups.group(workload)
         for place in [place for place in self._places if place[0] == workload]:
             del self._places[place]
+        for uid in self.preparing.uids(workload) if self.preparing is not None else ():
+            self._failed(uid, "it has to leave before its volumes are there", 0.0)
         if group is not None and group.stop.how is StopHow.SUSPEND and (patch := stop_patch(group)) is not None:
             self._go(self._patch(workload, patch, "suspend"))
             return
+        if group is not None and group.checkpoint_grace_ms is not None:  # the brain does not know it of bare pods
+            grace_ms = max(grace_ms, group.checkpoint_grace_ms)
         for pod in self._mirror.pods_of(workload):
             self._leave(pod, _grace_s(pod, grace_ms))
 
     def _shrink(self, workload: str, slots: tuple[tuple[str, int], ...]) -> None:
-        spec = self._mirror.workloads.get(workload)
+        spec, group = self._mirror.workloads.get(workload), self._mirror.groups.group(workload)
+        if group is not None and group.fragile_why:  # one lost pod would fail it: it leaves as a whole, and comes back
+            LOG.info("%s leaves as a whole: %s", workload, group.fragile_why)
+            self._evict(workload, spec.grace_ms if spec is not None else 0)
+            return
         for role, ordinal in slots:
             pod = self._mirror.pod_in(workload, Slot(role, ordinal))
             if pod is not None and pod.spec.node_name:

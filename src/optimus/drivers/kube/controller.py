@@ -26,6 +26,7 @@ from optimus.drivers.kube.leading import Leading
 from optimus.drivers.kube.metrics import Metrics, TimedEngine
 from optimus.drivers.kube.mirror import SCHEDULER_NAME, Mirror
 from optimus.drivers.kube.objects import Pod
+from optimus.drivers.kube.pod_group_status import PodGroupStatus
 from optimus.drivers.kube.queues import SetUp, watch_queues
 from optimus.drivers.kube.repairing import Repairing
 from optimus.drivers.kube.reporting import Reporting
@@ -223,14 +224,28 @@ class Controller:
             time.monotonic,
             respect_budgets=self.settings.respect_budgets,
             term=term,
+            chooses_volumes=not self.settings.extender,
         )
-        reporting = Reporting(self.mirror, writer, recorder, time.monotonic, self.metrics.decided)
+        preparing = acting.preparing
+        reporting = Reporting(
+            self.mirror,
+            writer,
+            recorder,
+            time.monotonic,
+            self.metrics.decided,
+            (lambda: preparing.reasons) if preparing is not None else dict,
+        )
         repairing = Repairing(self.mirror, acting, reporting.undone, time.monotonic, term)
         status = Status(self._set_up, writer, lambda: self.metrics.standing)
+        pod_groups = PodGroupStatus(
+            self.mirror, writer, watching.discovery.known, lambda: reporting.waiting, time.monotonic
+        )
         engine = TimedEngine(policy=self.settings.policy)
         self.leading = Leading(self.mirror, engine, acting, reporting, repairing)
         self.metrics.lead(engine, acting, recorder, still_leader)
-        beside = [asyncio.create_task(work) for work in (recorder.run(), reporting.run(), status.run())]
+        beside = [
+            asyncio.create_task(work) for work in (recorder.run(), reporting.run(), status.run(), pod_groups.run())
+        ]
         for task in beside:
             task.add_done_callback(_told_if_failed)
         try:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from optimus.drivers.kube.grouping import Group, RoleInGroup
+from optimus.drivers.kube.grouping.kinds import StopHow
 from optimus.model.reasons import Code, Reason, counted, reason
 from optimus.model.rules import Where
 from optimus.model.workloads import ANY_POOL, Checkpoint, OnLoss, Preemptible, Request, Role, Workload
@@ -34,6 +35,7 @@ class Needs(Struct, frozen=True):
 def describe(group: Group, needs_of: Callable[[RoleInGroup], Needs], queue: str) -> Workload:
     """`queue`: that of its namespace, where the group names none."""
     needs = {role.name: needs_of(role) for role in group.roles}
+    ends = group.kind == "Pod" or group.stop.how is StopHow.NEVER  # whoever stops it ends it: moved is lost
     roles = tuple(
         Role(
             name=role.name,
@@ -51,11 +53,13 @@ def describe(group: Group, needs_of: Callable[[RoleInGroup], Needs], queue: str)
         gang=Gang(topology=group.topology, roles=roles),
         workload_class=group.workload_class,
         priority=group.priority,
-        # Who says nothing is treated as kube-scheduler treats it: work that cannot be stopped and continued may be
-        # ended. To be refused above a guarantee is for those who ask for it.
-        preemptible=Preemptible.DEFAULT if group.not_preemptible_why else group.preemptible,
+        # Nobody would create its pods again: what is its own stays, and only what is lent has an owner who may want it
+        # back (ADR 22). To be refused above a guarantee is for those who ask for it.
+        preemptible=Preemptible.LENT if group.not_preemptible_why else group.preemptible,
         pools=group.pools or (ANY_POOL,),
-        checkpoint=None if group.checkpoint_grace_ms is None else Checkpoint(grace_ms=group.checkpoint_grace_ms),
+        checkpoint=None
+        if ends or group.checkpoint_grace_ms is None
+        else Checkpoint(grace_ms=group.checkpoint_grace_ms),
         on_loss=OnLoss.REPLACE,
         loss_grace_ms=LOSS_GRACE_MS,
         submitted_ms=read_time(group.created),
@@ -71,6 +75,9 @@ def _obstacle(group: Group, needs: dict[str, Needs]) -> Reason | None:
     told = next((one.obstacle for one in needs.values() if one.obstacle is not None), None)
     if told is not None or group.admit:
         return told
+    if group.unsupported:
+        instead = "use the gang policy, and one PodGroup for the pods of one owner"
+        return reason(Code.UNSUPPORTED, feature=group.unsupported, instead=instead)
     if group.incomplete:
         return reason(Code.NOT_READY, missing=group.incomplete)
     for role in group.roles:

@@ -25,7 +25,13 @@ class _Version(Struct):
 
 class _Group(Struct, rename="camel"):
     name: str
+    versions: list[_Version] = []
     preferred_version: _Version | None = None
+
+    def in_order(self) -> list[str]:
+        """The preferred one first, then as the server lists them: from the most settled to the newest alpha."""
+        first = [self.preferred_version.version] if self.preferred_version else []
+        return list(dict.fromkeys((*first, *(one.version for one in self.versions))))
 
 
 class _GroupList(Struct):
@@ -35,8 +41,8 @@ class _GroupList(Struct):
 class Discovery:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._groups: dict[str, str] = {}
-        """Group -> the version the server prefers."""
+        self._groups: dict[str, list[str]] = {}
+        """Group -> its versions, the one that the server prefers first."""
         self._kinds: dict[str, dict[str, Resource]] = {}
         """Group and version -> kind -> where it lives."""
         self._before: dict[str, dict[str, Resource]] = {}
@@ -45,32 +51,42 @@ class Discovery:
     async def refresh(self) -> None:
         """What is served now; CRDs come and go."""
         found = decode(await self._client.request("GET", "/apis", verb="get"), _GroupList)
-        self._groups = {one.name: one.preferred_version.version for one in found.groups if one.preferred_version}
+        self._groups = {one.name: one.in_order() for one in found.groups}
         self._before |= self._kinds
         self._kinds = {}
 
     async def resource(self, kind: str, api_version: str = "") -> Resource | None:
-        """`kubeflow.org/PyTorchJob`, with the version of an object that names it. None if nobody serves it."""
-        group, _, name = kind.rpartition("/")
-        version = api_version.rpartition("/")[2] or (self._groups.get(group, "") if group else "v1")
-        if not version:
-            return None
-        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
-        if path not in self._kinds:
-            try:
-                served = decode(await self._client.request("GET", path, verb="get"), _ServedList)
-            except NotFound:
-                return None
-            self._kinds[path] = {
-                one.kind: Resource(group, version, one.name, one.namespaced)
-                for one in served.resources
-                if "/" not in one.name
-            }
-        return self._kinds[path].get(name)
+        """`kubeflow.org/PyTorchJob`, with the version of an object that names it; without, in the first version that
+        has it: an alpha (the native PodGroup) is not where its group's settled kinds are. None if nobody serves it."""
+        name = kind.rpartition("/")[2]
+        for group, version, path in self._paths(kind, api_version):
+            if path not in self._kinds:
+                self._kinds[path] = await self._served(group, version, path)
+            if (found := self._kinds[path].get(name)) is not None:
+                return found
+        return None
 
     def known(self, kind: str, api_version: str = "") -> Resource | None:
         """Of what was asked for before."""
-        group, _, name = kind.rpartition("/")
-        version = api_version.rpartition("/")[2] or (self._groups.get(group, "") if group else "v1")
-        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
-        return (self._kinds.get(path) or self._before.get(path, {})).get(name)
+        name = kind.rpartition("/")[2]
+        paths = [path for _, _, path in self._paths(kind, api_version)]
+        found = ((self._kinds.get(path) or self._before.get(path, {})).get(name) for path in paths)
+        return next((one for one in found if one is not None), None)
+
+    def _paths(self, kind: str, api_version: str) -> list[tuple[str, str, str]]:
+        """Group, version and path of wherever it may be."""
+        group = kind.rpartition("/")[0]
+        said = api_version.rpartition("/")[2]
+        versions = [said] if said else self._groups.get(group, []) if group else ["v1"]
+        return [(group, one, f"/apis/{group}/{one}" if group else f"/api/{one}") for one in versions]
+
+    async def _served(self, group: str, version: str, path: str) -> dict[str, Resource]:
+        try:
+            served = decode(await self._client.request("GET", path, verb="get"), _ServedList)
+        except NotFound:
+            return {}
+        return {
+            one.kind: Resource(group, version, one.name, one.namespaced)
+            for one in served.resources
+            if "/" not in one.name
+        }

@@ -25,13 +25,14 @@ from msgspec import structs
 
 from optimus.drivers.kube.counting import Counting
 from optimus.drivers.kube.describing import DEFAULT_QUEUE, Needs, describe, read_time
+from optimus.drivers.kube.first_consumers import SPARE, Shape, claims_of, volume_counts
 from optimus.drivers.kube.grouping import Group, Groups, Kinds, ObjectRef, RoleInGroup, Slot
 from optimus.drivers.kube.grouping.overrides import QUEUE, SCHEDULER, SLOT, TERM
 from optimus.drivers.kube.nodes import read_node, taken_beside
 from optimus.drivers.kube.objects import Anything, Meta, Namespace, Pod, PodSpec
 from optimus.drivers.kube.objects import Node as KubeNode
 from optimus.drivers.kube.places import Places, Seat, Told
-from optimus.drivers.kube.pods import PodNeeds, among_others, read_pod, with_counters
+from optimus.drivers.kube.pods import PodNeeds, among_others, read_pod, with_at_least, with_counters
 from optimus.drivers.kube.requests import GPU_NAMES
 from optimus.drivers.kube.volumes import Around
 from optimus.model.nodes import WHOLE_DEVICE_MILLI, Node
@@ -53,6 +54,7 @@ from optimus.model.observations import (
 )
 from optimus.model.pools import NodePool
 from optimus.model.queues import Queue
+from optimus.model.reasons import Code, Reason, reason
 from optimus.model.workloads import Request, Workload
 
 SCHEDULER_NAME = "optimus"
@@ -83,6 +85,13 @@ class Mirror:
         self._counting = Counting()
         self._counted_version = 0
         self._needs: dict[str, PodNeeds] = {}
+        self._drivers: dict[str, dict[str, int]] = {}
+        """By node: how many volumes its storage drivers attach there."""
+        self._shapes: set[Shape] = set()
+        """Volumes that pods of ours have asked for and that must be there already."""
+        self._spare: dict[str, dict[str, int]] = {}
+        """By node: how many there are of each, as the brain was told."""
+        self._look_for_volumes = False
         self._on_node: dict[str, set[str]] = {}
         """By node: uids of pods that take room there."""
         self._places = Places()
@@ -109,8 +118,11 @@ class Mirror:
 
     def node(self, node: KubeNode) -> None:
         name = node.metadata.name
-        if name not in self.nodes:
+        old = self.nodes.get(name)
+        if old is None:
             self._dirty_pods |= self._on_node.get(name, set())  # they came first
+        elif old.metadata.labels != node.metadata.labels:
+            self._look_for_volumes = True
         self.nodes[name] = node
         self._dirty_nodes.add(name)
         self._touched.add(name)
@@ -119,6 +131,7 @@ class Mirror:
         if self.nodes.pop(name, None) is not None:
             self._dirty_nodes.discard(name)
         self._empty_nodes.pop(name, None)
+        self._spare.pop(name, None)
         if self._known_nodes.pop(name, None) is not None:
             self._facts.append(NodeGone(name))
             for uid in sorted(self._on_node.get(name, ())):
@@ -145,6 +158,7 @@ class Mirror:
         if pod is None:
             return
         self._leave_node(uid, pod)
+        self._look_for_volumes = True
         self._counting.forget(pod.key)
         self._needs.pop(uid, None)
         self.groups.pod_gone(uid)
@@ -186,11 +200,20 @@ class Mirror:
     def surroundings(self, around: Around) -> None:
         """Volumes, claims and classes: pods that wait for one are read again."""
         self.around = around
+        self._look_for_volumes = True
         for uid in self._unbound:
+            if not self.pods[uid].spec.volumes and not self.pods[uid].spec.resource_claims:
+                continue
             self._needs.pop(uid, None)
             self._dirty_pods.add(uid)
             if (gang := self.groups.group_of(uid)) is not None:
                 self.look_again(gang)
+
+    def storage_node(self, name: str, limits: dict[str, int]) -> None:
+        """How many volumes its drivers attach to a node."""
+        if limits != self._drivers.get(name, {}):
+            self._drivers[name] = limits
+            self._dirty_nodes |= {name} & self.nodes.keys()
 
     def queue(self, queue: Queue) -> None:
         self.queues[queue.name] = queue
@@ -226,6 +249,7 @@ class Mirror:
         facts += [fact for fact in described if isinstance(fact, WorkloadSeen)]
         facts += self._pods_news(gangs)
         facts += [fact for fact in described if not isinstance(fact, WorkloadSeen)]
+        self._count_volumes()
         facts += self._nodes_news(self._dirty_nodes)  # who is known by now does not count as somebody else
         return facts
 
@@ -234,6 +258,7 @@ class Mirror:
         self.take_bound()
         self.held.clear()
         self._known_nodes.clear()
+        self._spare.clear()
         self._places.clear()
         self.workloads.clear()
         self._facts = [*map(PoolSeen, self.pools.values()), *map(QueueSeen, self.queues.values())]
@@ -275,6 +300,7 @@ class Mirror:
         """The place is given up, and nothing runs there."""
         if (uid := self._places.holder(workload, slot)) is not None:
             self._places.unplan(uid)
+            self._look_for_volumes = True
 
     def pods_of(self, workload: str) -> list[Pod]:
         """Those of its pods that are on a node."""
@@ -284,6 +310,15 @@ class Mirror:
         """Those that are not on a node and are not about to be."""
         pods = (self.pods[uid] for uid in sorted(self.groups.members(workload)) if uid in self.pods)
         return [pod for pod in pods if self._waits(pod)]
+
+    def unbound_pods(self, workload: str) -> list[Pod]:
+        """Those that are not on a node, also if they are about to be."""
+        pods = (self.pods[uid] for uid in sorted(self.groups.members(workload) & self._unbound))
+        return [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+
+    def node_known(self, name: str) -> Node | None:
+        """As the brain knows it."""
+        return self._known_nodes.get(name)
 
     def first_pod(self, workload: str) -> Pod | None:
         """The one by which people know it, where nobody owns it."""
@@ -349,9 +384,10 @@ class Mirror:
             else:
                 ours.append((known, takes))
         beside = taken_beside(ours)
-        if not others and not beside:
+        limits = {**self._drivers.get(name, {}), **self._spare.get(name, {})}
+        if not others and not beside and not limits:
             return self._empty(name, node)
-        return read_node(node, others, beside=beside, gpu_names=self._gpu_names)
+        return read_node(node, others, beside=beside, attach_limits=limits, gpu_names=self._gpu_names)
 
     def _empty(self, name: str, node: KubeNode) -> Node:
         """As if only ours were on it; read once for each version of the node."""
@@ -359,6 +395,27 @@ class Mirror:
         if last is None or last[0] is not node:
             last = self._empty_nodes[name] = (node, read_node(node, gpu_names=self._gpu_names))
         return last[1]
+
+    def _count_volumes(self) -> None:
+        """Nodes have the volumes that pods of ours ask for and that must be there already."""
+        if not self._shapes or not (self._look_for_volumes or self._dirty_nodes - self._spare.keys()):
+            return
+        self._look_for_volumes = False
+        counted: dict[str, set[str]] = {}
+        for uid, (workload, slot) in self._places.all_planned():
+            known, pod = self.workloads.get(workload), self.pods.get(uid)
+            roles = known.gang.roles if known is not None and pod is not None else ()
+            request = next((role.request for role in roles if role.name == slot.role), Request())
+            taken = {name for name, _ in request.accelerators if name.startswith(SPARE)}
+            if taken and pod is not None:
+                for claim in claims_of(pod, self.around.claims):
+                    counted.setdefault(f"{claim.metadata.namespace}/{claim.metadata.name}", set()).update(taken)
+        spare = volume_counts(self._shapes, self.around.volumes.values(), self._known_nodes, counted)
+        for name in self._known_nodes:
+            now = spare.get(name, {})
+            if now != self._spare.get(name):
+                self._spare[name] = now
+                self._dirty_nodes.add(name)
 
     def surplus(self, name: str, without: Container[str] = ()) -> dict[str, int]:
         """What is given away of a node beyond what it has: by the pods that are there, but for those that leave and
@@ -446,12 +503,30 @@ class Mirror:
         members = self._members(group.id, role.name)
         pod = next((one for one in members if self._waits(one)), members[0] if members else None)
         if pod is not None:
-            needs = self.needs_of(pod)
-            return Needs(*among_others(needs, self._counting), needs.obstacle)
+            needs, more, obstacle = self._needs_of_all(pod, members)
+            request, where = among_others(needs, self._counting)
+            return Needs(with_at_least(request, more), where, obstacle)
         namespace = group.id.partition("/")[0]
         made = Pod(metadata=Meta(name=role.name, namespace=namespace), spec=role.template or Pod(metadata=Meta()).spec)
-        needs = read_pod(made, self.around, self._gpu_names)
+        needs = self._with_shapes(read_pod(made, self.around, self._gpu_names))
         return Needs(needs.request, needs.where, needs.obstacle)
+
+    def _needs_of_all(self, sample: Pod, members: list[Pod]) -> tuple[PodNeeds, Request, Reason | None]:
+        """Of pods that differ only in their claims: what the one that speaks for them needs, the most that any of them
+        takes, and what stands in their way. Replicas of a role are alike to the brain: it cannot send one here and
+        another there."""
+        needs = self.needs_of(sample)
+        if not claims_of(sample, self.around.claims):
+            return needs, needs.request, needs.obstacle
+        all_needs = [self.needs_of(one) for one in members if self._waits(one)] or [needs]
+        obstacle = next((one.obstacle for one in all_needs if one.obstacle is not None), None)
+        most = needs.request
+        for one in all_needs:
+            most = with_at_least(most, one.request)
+        if obstacle is None and len({frozenset(one.where.all_of) for one in all_needs}) > 1:
+            instead = "delete the pods and claims that wait, or name a role for each place (optimus.dev/role)"
+            obstacle = reason(Code.UNSUPPORTED, feature="volumes in different places for pods alike", instead=instead)
+        return needs, most, obstacle
 
     def _members(self, gang: str, role: str) -> list[Pod]:
         """In the order of their numbers."""
@@ -531,8 +606,14 @@ class Mirror:
     def needs_of(self, pod: Pod) -> PodNeeds:
         uid = pod.metadata.uid
         if uid not in self._needs:
-            self._needs[uid] = read_pod(pod, self.around, self._gpu_names)
+            self._needs[uid] = self._with_shapes(read_pod(pod, self.around, self._gpu_names))
         return self._needs[uid]
+
+    def _with_shapes(self, needs: PodNeeds) -> PodNeeds:
+        if not self._shapes.issuperset(needs.shapes):
+            self._shapes.update(needs.shapes)
+            self._look_for_volumes = True
+        return needs
 
     def _age(self, uid: str) -> tuple[str, str]:
         pod = self.pods.get(uid)

@@ -297,6 +297,10 @@ class ClaimSpec(Narrow, frozen=True, kw_only=True):
     volume_name: str | None = None
     storage_class_name: str | None = None
     access_modes: list[str] | None = None
+    resources: Resources | None = None
+    selector: LabelSelector | None = None
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
 
 
 class ClaimStatus(Narrow, frozen=True, kw_only=True):
@@ -318,19 +322,47 @@ class DriverVolume(Narrow, frozen=True, kw_only=True):
     volume_handle: str = ""
 
 
+class ClaimReference(Narrow, frozen=True, kw_only=True):
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
 class VolumeSpec(Narrow, frozen=True, kw_only=True):
     node_affinity: VolumeAffinity | None = None
     csi: DriverVolume | None = None
+    claim_ref: ClaimReference | None = None
+    capacity: Quantities | None = None
+    access_modes: list[str] | None = None
+    storage_class_name: str | None = None
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+
+
+class VolumeStatus(Narrow, frozen=True, kw_only=True):
+    phase: str | None = None
 
 
 class PersistentVolume(Narrow, frozen=True, kw_only=True):
     metadata: Meta
     spec: VolumeSpec = VolumeSpec()
+    status: VolumeStatus = VolumeStatus()
+
+
+class TopologyLabel(Narrow, frozen=True, kw_only=True):
+    key: str
+    values: list[str] | None = None
+
+
+class TopologyTerm(Narrow, frozen=True, kw_only=True):
+    match_label_expressions: list[TopologyLabel] | None = None
 
 
 class StorageClass(Narrow, frozen=True, kw_only=True):
     metadata: Meta
     volume_binding_mode: str | None = None
+    provisioner: str = ""
+    allowed_topologies: list[TopologyTerm] | None = None
 
 
 class Allocation(Narrow, frozen=True, kw_only=True):

@@ -51,6 +51,9 @@ class Places:
         """By uid."""
         return {uid: self._seats[uid] for uid in sorted(self._seated.get(workload, ()))}
 
+    def all_planned(self) -> list[tuple[str, tuple[str, Slot]]]:
+        return list(self._planned.items())
+
     def planned(self, uid: str) -> tuple[str, Slot] | None:
         return self._planned.get(uid)
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 from msgspec import Struct, structs
 
 from optimus.drivers.kube.counting import Counting, Social
+from optimus.drivers.kube.first_consumers import Shape
 from optimus.drivers.kube.objects import Pod
 from optimus.drivers.kube.requests import GPU_NAMES, MalformedError, request_of
 from optimus.drivers.kube.rules import affinity_of, gates_of, social_of, tolerations_of, unsupported_by_rules
 from optimus.drivers.kube.volumes import Around, attached_to
 from optimus.model.reasons import Code, Reason, reason
-from optimus.model.rules import PODS, Where
+from optimus.model.rules import PODS, Where, is_counter
 from optimus.model.workloads import Request
 
 
@@ -31,6 +32,8 @@ class PodNeeds(Struct, frozen=True, kw_only=True):
     where: Where
     """Without neighbours."""
     social: Social
+    shapes: tuple[Shape, ...] = ()
+    """Of volumes that a node must have to spare for it."""
     priority: int = 0
     obstacles: tuple[Reason, ...] = ()
     """What cannot be read comes first, then what is not supported, then what it waits for."""
@@ -44,12 +47,13 @@ class PodNeeds(Struct, frozen=True, kw_only=True):
 def read_pod(pod: Pod, around: Around, gpu_names: tuple[str, ...] = GPU_NAMES) -> PodNeeds:
     """Never raises: a pod that cannot be read has an obstacle, and takes what can be read of it."""
     obstacles: list[Reason] = []
+    shapes: tuple[Shape, ...] = ()
     request, where = Request(accelerators=((PODS, 1),)), Where()
     social = Social(namespace=pod.metadata.namespace, labels=tuple(sorted((pod.metadata.labels or {}).items())))
     try:
         request = request_of(pod, gpu_names)
         attached = attached_to(pod, around)
-        request = with_counters(request, attached.attached)
+        request, shapes = with_counters(request, attached.attached), attached.shapes
         social = social_of(pod, attached.sole_claims)
         where = Where(any_of=affinity_of(pod), all_of=attached.all_of, tolerations=tolerations_of(pod))
         obstacles += [*unsupported_by_rules(pod), *attached.obstacles]
@@ -61,6 +65,7 @@ def read_pod(pod: Pod, around: Around, gpu_names: tuple[str, ...] = GPU_NAMES) -
         request=request,
         where=where,
         social=social,
+        shapes=shapes,
         priority=pod.spec.priority or 0,
         obstacles=tuple(sorted(obstacles, key=lambda one: _ORDER.index(one.code))),
     )
@@ -82,4 +87,13 @@ def with_counters(request: Request, counters: tuple[tuple[str, int], ...]) -> Re
     taken = dict(request.accelerators)
     for name, amount in counters:
         taken[name] = taken.get(name, 0) + amount
+    return structs.replace(request, accelerators=tuple(sorted(taken.items())))
+
+
+def with_at_least(request: Request, other: Request) -> Request:
+    """With as much of each counter as the other has."""
+    taken = dict(request.accelerators)
+    for name, amount in other.accelerators:
+        if is_counter(name):
+            taken[name] = max(taken.get(name, 0), amount)
     return structs.replace(request, accelerators=tuple(sorted(taken.items())))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,6 +28,7 @@ SETTLED_S = 3.0
 AGAIN_S = 60.0
 """The same reason with other numbers is told again after this time."""
 AT_ONCE = 4
+KEPT = "inside the guarantee of its queue it stays, on room that is lent it may be ended when that is wanted back"
 
 
 class Reporting:
@@ -38,9 +39,11 @@ class Reporting:
         recorder: Recorder,
         clock: Callable[[], float],
         decided: Callable[[Plan], object] = lambda _plan: None,
+        preparing: Callable[[], Mapping[str, Reason]] = dict,
     ) -> None:
-        """`decided`: whoever counts is told each plan, too, between two turns."""
-        self._decided = decided
+        """`decided`: whoever counts is told each plan, too, between two turns. `preparing`: work that has a place, and
+        waits for something there."""
+        self._decided, self._preparing = decided, preparing
         self._mirror, self._writer, self._recorder, self._clock = mirror, writer, recorder, clock
         self.waiting: dict[str, Reason] = {}
         self._since: dict[str, float] = {}
@@ -61,6 +64,9 @@ class Reporting:
                 case Start(workload, pool, placements):
                     nodes = len({placement.node for placement in placements})
                     where = f"{len(placements)} of its pods on {nodes} nodes of pool {pool}"
+                    group = self._mirror.groups.group(workload)
+                    if group is not None and group.not_preemptible_why:
+                        where += f"; {group.not_preemptible_why}: {KEPT}"
                     self._say(workload, "Scheduled", where, action="Binding")
                 case Evict(workload, cause) if cause.code is Code.SUSPENDED:  # somebody's wish, and no preemption
                     self._say(workload, str(cause.code), cause.text(), action="Suspending")
@@ -68,7 +74,7 @@ class Reporting:
                     self._say(workload, str(cause.code), cause.text(), action="Preempting", kind=WARNING)
                 case Reject(workload, cause):
                     self._say(workload, str(cause.code), cause.text(), action="Scheduling", kind=WARNING)
-        waiting = {wait.workload: wait.reason for wait in plan.waiting}
+        waiting = {**self._preparing(), **{wait.workload: wait.reason for wait in plan.waiting}}
         for workload, why in waiting.items():
             before = self.waiting.get(workload)
             if before is None or before.code is not why.code:
@@ -90,7 +96,8 @@ class Reporting:
             await asyncio.sleep(1.0)
             async with asyncio.TaskGroup() as tasks:
                 for workload, why in self._due():
-                    for pod in self._mirror.waiting_pods(workload):
+                    placed = workload in self._preparing()
+                    for pod in (self._mirror.unbound_pods if placed else self._mirror.waiting_pods)(workload):
                         tasks.create_task(self._condition(room, pod, why))
 
     def _due(self) -> list[tuple[str, Reason]]:

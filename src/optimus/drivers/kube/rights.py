@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from optimus.api.crds import GROUP
 from optimus.drivers.kube.grouping import Kinds, shipped_kinds
-from optimus.drivers.kube.grouping.podgroups import APIS
+from optimus.drivers.kube.grouping.podgroups import APIS, NATIVE
 
 LEASE = "optimus-scheduler"
 """Whoever holds it leads."""
@@ -50,8 +50,17 @@ _FIXED = (
     Right(group="", resource="persistentvolumeclaims", verbs=WATCHED, why="volumes pin pods to nodes"),
     Right(group="", resource="persistentvolumes", verbs=WATCHED, why="volumes pin pods to nodes"),
     Right(
+        group="",
+        resource="persistentvolumeclaims",
+        verbs=("patch",),
+        why="to say for which node a volume is to be made",
+    ),
+    Right(group="", resource="persistentvolumes", verbs=("patch",), why="to give a claim the volume of its pod's node"),
+    Right(
         group="storage.k8s.io", resource="storageclasses", verbs=WATCHED, why="claims that wait for a first consumer"
     ),
+    Right(group="storage.k8s.io", resource="csinodes", verbs=WATCHED, why="how many volumes a node takes"),
+    Right(group="resource.k8s.io", resource="resourceclaims", verbs=WATCHED, why="claimed devices pin pods to nodes"),
     Right(group="", resource="pods", verbs=SEEN, why="what waits and what runs; a bind nobody heard of is looked up"),
     Right(group="", resource="pods", verbs=("delete",), why="to take room back where a disruption budget says no"),
     Right(group="", resource="pods/binding", verbs=("create",), why="to place a pod"),
@@ -91,6 +100,9 @@ def _owners(kinds: Kinds) -> list[Right]:
     for api in APIS:
         group, _, name = api.kind.rpartition("/")
         found.append(Right(group=group, resource=plural(name), verbs=SEEN, why="which pods are one gang"))
+        if api.kind == NATIVE:
+            why = "the condition that says whether it is scheduled, and why not"
+            found.append(Right(group=group, resource=f"{plural(name)}/status", verbs=("patch",), why=why))
     return found
 
 

@@ -3,14 +3,15 @@
 Why: a volume that is bound may be reachable from some nodes only; one that is not bound may still be bound to any.
 Owns: what a claim says about nodes, in the sense of kube-scheduler: affinity of the volume, zone labels, volumes for
 one pod only, how many volumes a driver attaches to a node.
-Must not: bind or provision anything. A claim that waits for its first consumer would have to be bound by whoever places
-the pod; that is not done here, so such a pod gets a reason instead of a place.
+Must not: bind or provision anything. What a claim that waits for its first consumer asks for is known elsewhere
+(`first_consumers`), and done elsewhere (`preparing`).
 """
 
 from __future__ import annotations
 
 from msgspec import Struct
 
+from optimus.drivers.kube.first_consumers import Shape, class_of, consumed_by, waits_for_consumer
 from optimus.drivers.kube.objects import (
     PersistentVolume,
     Pod,
@@ -33,7 +34,6 @@ _OLD_NAMES = {
 _ZONE_LABELS = (*_OLD_NAMES, ZONE, REGION)
 _SEVERAL = "__"
 _BOUND = "pv.kubernetes.io/bind-completed"
-_OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 MOST_CONSUMERS = 256
 """Of one claim of devices."""
 
@@ -53,7 +53,9 @@ class Attached(Struct, frozen=True, kw_only=True):
     all_of: tuple[NodeTerms, ...] = ()
     sole_claims: tuple[str, ...] = ()
     attached: tuple[tuple[str, int], ...] = ()
-    """Counters of drivers."""
+    """Counters of drivers, and of volumes that a node must have to spare."""
+    shapes: tuple[Shape, ...] = ()
+    """Of the latter."""
     obstacles: tuple[Reason, ...] = ()
 
 
@@ -63,6 +65,7 @@ def attached_to(pod: Pod, around: Around) -> Attached:
     sole: list[str] = []
     volumes: set[tuple[str, str]] = set()
     obstacles: list[Reason] = []
+    waiting: list[VolumeClaim] = []
     for volume in pod.spec.volumes or ():
         obstacles += _old_disk(volume)
         name = _claim_name(pod, volume)
@@ -73,6 +76,10 @@ def attached_to(pod: Pod, around: Around) -> Attached:
         obstacles += hindered
         if claim is None:
             continue
+        if not hindered and waits_for_consumer(claim, around.classes):
+            if claim not in waiting and not pod.spec.node_name:  # on a node, nothing is left to be chosen
+                waiting.append(claim)
+            volumes.add((around.classes[class_of(claim)].provisioner, f"{pod.metadata.namespace}/{name}"))
         if "ReadWriteOncePod" in (claim.spec.access_modes or ()):
             sole.append(name)
         bound = around.volumes.get(claim.spec.volume_name or "")
@@ -86,11 +93,13 @@ def attached_to(pod: Pod, around: Around) -> Attached:
         obstacles += hindered
     drivers = [driver for driver, _ in volumes]
     counters = tuple((ATTACH + driver, drivers.count(driver)) for driver in sorted(set(drivers)))
+    consumed = consumed_by(waiting, around.volumes, around.classes)
     return Attached(
-        all_of=tuple(dict.fromkeys(pins)),
+        all_of=tuple(dict.fromkeys((*pins, *consumed.all_of))),
         sole_claims=tuple(dict.fromkeys(sole)),
-        attached=counters,
-        obstacles=tuple(obstacles),
+        attached=(*counters, *consumed.counters),
+        shapes=consumed.shapes,
+        obstacles=(*obstacles, *consumed.obstacles),
     )
 
 
@@ -125,17 +134,9 @@ def _hindered(pod: Pod, volume: Volume, name: str, claim: VolumeClaim | None, ar
         if claim.spec.volume_name not in around.volumes:
             return [_not_ready(f"volume {claim.spec.volume_name} of claim {name} does not exist")]
         return []
-    if not claim.spec.volume_name and _waits_for_consumer(claim, around):
-        told = f"volume claim {name}, which is bound only when its first pod is placed (WaitForFirstConsumer)"
-        instead = "use a claim that is bound, or a storage class with volumeBindingMode: Immediate"
-        return [reason(Code.UNSUPPORTED, feature=told, instead=instead)]
+    if waits_for_consumer(claim, around.classes):
+        return []
     return [_not_ready(f"volume claim {name} is not bound to a volume")]
-
-
-def _waits_for_consumer(claim: VolumeClaim, around: Around) -> bool:
-    name = (claim.metadata.annotations or {}).get(_OLD_CLASS) or claim.spec.storage_class_name or ""
-    found = around.classes.get(name)
-    return found is not None and found.volume_binding_mode == "WaitForFirstConsumer"
 
 
 def _pins(volume: PersistentVolume) -> list[NodeTerms]:

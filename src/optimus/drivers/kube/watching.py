@@ -24,10 +24,12 @@ from optimus.drivers.kube.objects import (
     Node,
     PersistentVolume,
     Pod,
+    ResourceClaim,
     StorageClass,
+    StorageNode,
     VolumeClaim,
 )
-from optimus.drivers.kube.volumes import Around
+from optimus.drivers.kube.volumes import Around, attach_limits
 from optimus.kube import Change, Client, KubeError, Reflector, Resource, What
 from optimus.kube.decoding import Object
 from optimus.kube.errors import Forbidden, NotFound
@@ -38,6 +40,8 @@ DISCOVER_S = 30.0
 CLAIMS = Resource("", "v1", "persistentvolumeclaims")
 VOLUMES = Resource("", "v1", "persistentvolumes", namespaced=False)
 CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
+STORAGE_NODES = Resource("storage.k8s.io", "v1", "csinodes", namespaced=False)
+DEVICES = "resource.k8s.io/ResourceClaim"
 PATIENCE_S = 2.0
 """An owner that is watched, and has not been seen after this time, is asked for by name."""
 T = TypeVar("T", bound=Object)
@@ -53,7 +57,7 @@ class Watching:
         """Told of a pod as it was and as it is, before the mirror is."""
         self._tasks: list[asyncio.Task[Any]] = []
         self._reading: set[tuple[str, str, str]] = set()
-        self._around: dict[str, dict[str, Any]] = {"claims": {}, "volumes": {}, "classes": {}}
+        self._around: dict[str, dict[str, Any]] = {"claims": {}, "volumes": {}, "classes": {}, "devices": {}}
 
     async def start(self) -> None:
         """Returns once everything that is there has been told."""
@@ -64,6 +68,9 @@ class Watching:
         self._watch("claims", CLAIMS, VolumeClaim, lambda change: self._beside("claims", change))
         self._watch("volumes", VOLUMES, PersistentVolume, lambda change: self._beside("volumes", change))
         self._watch("classes", CLASSES, StorageClass, lambda change: self._beside("classes", change))
+        self._watch("storage nodes", STORAGE_NODES, StorageNode, self._storage_node)
+        if (devices := await self.discovery.resource(DEVICES)) is not None:
+            self._watch("devices", devices, ResourceClaim, lambda change: self._beside("devices", change))
         await self._watch_owners()
         await asyncio.gather(*(one.synced.wait() for one in self.reflectors.values()))
         self._tasks.append(asyncio.create_task(self._keep_discovering()))
@@ -139,6 +146,12 @@ class Watching:
             self._mirror.node(change.object)
         elif change.what is What.DELETED:
             self._mirror.node_gone(change.key)
+        self._wake()
+
+    def _storage_node(self, change: Change[StorageNode]) -> None:
+        gone = change.what is What.DELETED
+        if gone or change.object is not None:
+            self._mirror.storage_node(change.key, attach_limits(None if gone else change.object))
         self._wake()
 
     def _pod(self, change: Change[Pod]) -> None:

@@ -17,7 +17,7 @@ def wrong_resize(cycle: Cycle, tree: Tree, record: Record, action: Evict | Shrin
     """What is wrong with it; None if nothing is."""
     spec, after = record.spec, cycle.after.records.get(record.spec.id)
     attended = spec.preemptible is Preemptible.DEFAULT and spec.workload_class is not WorkloadClass.UNATTENDED
-    if spec.preemptible in (Preemptible.NO, Preemptible.SURPLUS) or attended:
+    if spec.preemptible in (Preemptible.NO, Preemptible.SURPLUS, Preemptible.LENT) or attended:
         return "it may not be stopped for work that is no more important"
     if spec.checkpoint is None or not is_single_role(spec.gang):
         return "it is not sized: it could not continue, or has several roles"

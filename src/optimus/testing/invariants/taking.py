@@ -139,7 +139,7 @@ def _protected(
         if whole and not ran_long_enough(tree, record, cycle.now_ms, reclaim=False):
             return "it has not run for its minimum time before preemption"
         attended = spec.workload_class is not WorkloadClass.UNATTENDED and spec.preemptible is Preemptible.DEFAULT
-        if whole and attended and items[0].inside:
+        if whole and (attended or spec.preemptible is Preemptible.LENT) and items[0].inside:
             return f"{spec.workload_class} work is protected inside the guarantee of {sorted(items[0].inside)}"
         return (
             None if victim.cause.code is not Code.RECLAIMED else "it is in the same queue, nothing is taken back there"
@@ -163,6 +163,8 @@ def _keeps_its_turn(cycle: Cycle, tree: Tree, record: Record, priority: int) -> 
         return "it could not continue where it stopped"
     if spec.preemptible is Preemptible.DEFAULT and spec.workload_class is not WorkloadClass.UNATTENDED:
         return f"{spec.workload_class} work keeps its turn"
+    if spec.preemptible is Preemptible.LENT:
+        return "it leaves only what is lent"
     if record.started_ms is None:
         return "it has not begun its turn"
     if not ran_long_enough(tree, record, cycle.now_ms, reclaim=False):

@@ -27,11 +27,12 @@ from optimus.drivers.kube.objects import (
     PersistentVolume,
     Pod,
     StorageClass,
+    StorageNode,
     VolumeClaim,
 )
 from optimus.drivers.kube.queues import POOLS, QUEUES, Unreadable, read_pool, read_queue
-from optimus.drivers.kube.volumes import Around
-from optimus.drivers.kube.watching import CLAIMS, CLASSES, VOLUMES, with_kind
+from optimus.drivers.kube.volumes import Around, attach_limits
+from optimus.drivers.kube.watching import CLAIMS, CLASSES, STORAGE_NODES, VOLUMES, with_kind
 from optimus.kube import Client, Resource
 from optimus.kube.decoding import Object
 from optimus.kube.errors import Forbidden, NotFound
@@ -116,6 +117,8 @@ class _Reading:
                 classes={one.metadata.name: one for one in classes or ()},
             )
         )
+        for driver in await self._listed(STORAGE_NODES, StorageNode) or ():
+            mirror.storage_node(driver.metadata.name, attach_limits(driver))
         return nodes is not None and queues
 
     async def _queues(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from optimus.drivers.kube.grouping.declared import (
@@ -20,7 +21,7 @@ from optimus.drivers.kube.grouping.declared import (
     with_least_members,
 )
 from optimus.drivers.kube.grouping.expressions import number, place_of
-from optimus.drivers.kube.grouping.kinds import Kind, StopHow, kind_name
+from optimus.drivers.kube.grouping.kinds import Kind, StopHow
 from optimus.drivers.kube.grouping.overrides import (
     HOLD,
     KUEUE,
@@ -32,7 +33,14 @@ from optimus.drivers.kube.grouping.overrides import (
     read_overrides,
     word_on,
 )
-from optimus.drivers.kube.grouping.podgroups import is_pod_group, least_members
+from optimus.drivers.kube.grouping.podgroups import (
+    NATIVE,
+    Wishes,
+    asks_for_no_gang,
+    is_pod_group,
+    least_members,
+    wishes,
+)
 from optimus.drivers.kube.grouping.records import Group, ObjectRef, RoleInGroup, Stop
 from optimus.drivers.kube.grouping.seats import Seats
 from optimus.drivers.kube.objects import Anything, Meta, Pod, PodSpec
@@ -50,6 +58,7 @@ class Member:
         "kind",
         "kind_name",
         "pod",
+        "pod_group",
         "role",
         "top",
         "top_uid",
@@ -64,6 +73,8 @@ class Member:
         self.ended = False
         self.kind: Kind | None = None
         self.kind_name = ""
+        self.pod_group: tuple[str, str, str] | None = None
+        """As it is counted in its gang."""
         self.top: tuple[str, str, str] | None = None
         self.api_version = ""
         self.top_uid = ""
@@ -75,7 +86,7 @@ class Member:
 
 
 class Gang:
-    __slots__ = ("ended", "id", "pods", "seats", "uses")
+    __slots__ = ("ended", "id", "pod_groups", "pods", "seats", "uses")
 
     def __init__(self, gang_id: str) -> None:
         self.id = gang_id
@@ -83,6 +94,8 @@ class Gang:
         self.ended: dict[str, int] = {}
         """By role: pods that have ended well."""
         self.pods: set[str] = set()
+        self.pod_groups: dict[tuple[str, str, str] | None, int] = {}
+        """PodGroups that its pods name (None: those that name none), with how many do."""
         self.uses = 0
         """By its pods and by its object: at 0 it is gone."""
 
@@ -94,6 +107,17 @@ class Gang:
         return members[min(self.pods)] if self.pods else None
 
 
+class NamedPodGroup(Struct, frozen=True):
+    """The PodGroup that all pods of a gang name."""
+
+    kind: str
+    name: str
+    thing: Anything | None
+    """None while it does not exist."""
+    others: tuple[str, ...] = ()
+    """Other gangs that name it."""
+
+
 def build_group(
     gang: Gang,
     members: Mapping[str, Member],
@@ -102,10 +126,11 @@ def build_group(
     kind: Kind | None,
     thing: Anything | None,
     declared: tuple[DeclaredRole, ...],
-    pod_group: Anything | None,
+    pod_group: NamedPodGroup | None,
 ) -> Group:
     by_pod_group = top is not None and is_pod_group(top[0])
-    said = read_overrides(_who_speaks(thing, declared, sample))
+    said = read_overrides(_who_speaks(thing, declared, pod_group, sample))
+    wished = wishes(pod_group.kind, pod_group.thing) if pod_group and pod_group.thing else Wishes()
     roles = _with_pods(gang, declared)
     least = _least_members(said, kind, thing, pod_group)
     together = by_pod_group or top is None
@@ -126,13 +151,13 @@ def build_group(
         roles=tuple(_finished(role, gang, members) for role in roles),
         queue=said.queue,
         workload_class=said.workload_class or (kind.workload_class if kind else WorkloadClass.UNATTENDED),
-        priority=said.priority if said.priority is not None else (spec.priority if spec.priority_class_name else None),
+        priority=_priority(said, wished, spec),
         priority_class=spec.priority_class_name or "",
         preemptible=said.preemptible or (Preemptible.NO if no_preemption else Preemptible.DEFAULT),
         not_preemptible_why=no_preemption,
-        fragile_why=fragile_why(kind, thing) if kind and thing and not by_pod_group else "",
+        fragile_why=_fragile(kind, thing, wished, by_pod_group=by_pod_group),
         pools=said.pools,
-        topology=said.topology,
+        topology=replace(said.topology, required=said.topology.required or wished.level),
         checkpoint_grace_ms=said.checkpoint_grace_ms,
         expected_duration_ms=said.expected_duration_ms,
         stop=stop,
@@ -141,7 +166,8 @@ def build_group(
         suspend_field=kind.suspend.keys if kind and kind.suspend and not by_pod_group else (),
         directives_field=kind.directives.keys if kind and kind.directives and not by_pod_group else (),
         over=bool(kind and thing and not by_pod_group and is_over(kind.over, thing)),
-        incomplete=_incomplete(kind, thing, top, roles, least if together else None),
+        incomplete=_incomplete(kind, thing, top, roles, pod_group, least if together else None),
+        unsupported=_unsupported(pod_group, wished),
         problems=(*said.problems, *problems),
         created=_created(thing, sample),
         scheduler_name=spec.scheduler_name or "",
@@ -157,12 +183,16 @@ def _names_nobody(role: DeclaredRole) -> bool:
     return named and (role.template.metadata.labels or {}).get(SCHEDULER) != "disabled"
 
 
-def _who_speaks(thing: Anything | None, declared: tuple[DeclaredRole, ...], sample: Member | None) -> Iterator[Meta]:
+def _who_speaks(
+    thing: Anything | None, declared: tuple[DeclaredRole, ...], pod_group: NamedPodGroup | None, sample: Member | None
+) -> Iterator[Meta]:
     if thing is not None:
         yield thing.metadata
     for role in declared:
         if role.template is not None:
             yield role.template.metadata
+    if pod_group is not None and pod_group.thing is not None:
+        yield pod_group.thing.metadata
     if sample is not None:
         yield sample.pod.metadata
 
@@ -181,12 +211,12 @@ def _with_pods(gang: Gang, declared: tuple[DeclaredRole, ...]) -> tuple[Declared
 
 
 def _least_members(
-    said: Overrides, kind: Kind | None, thing: Anything | None, pod_group: Anything | None
+    said: Overrides, kind: Kind | None, thing: Anything | None, pod_group: NamedPodGroup | None
 ) -> int | None:
     if said.min_members is not None:
         return said.min_members
-    if pod_group is not None:
-        return least_members(kind_name(pod_group.api_version, pod_group.kind), pod_group)
+    if pod_group is not None and pod_group.thing is not None:
+        return least_members(pod_group.kind, pod_group.thing)
     if kind is not None and kind.min_members is not None and thing is not None:
         return number(kind.min_members, place_of(thing))
     return None
@@ -221,14 +251,37 @@ def _incomplete(
     thing: Anything | None,
     top: tuple[str, str, str] | None,
     roles: tuple[DeclaredRole, ...],
+    pod_group: NamedPodGroup | None,
     least: int | None,
 ) -> str:
-    if top is not None and thing is None and is_pod_group(top[0]):
-        return f"PodGroup {top[2]} does not exist"
+    waits = pod_group is not None and (pod_group.kind == NATIVE or (top is not None and is_pod_group(top[0])))
+    if pod_group is not None and pod_group.thing is None and waits:
+        return f"PodGroup {pod_group.name} does not exist"
     if kind is not None and kind.roles_from and thing is not None and not roles:
         return f"its {kind.roles_from.rpartition('/')[2]} is not there yet"
     there = sum(role.total for role in roles)
     return f"{there} of {least} pods are there" if least is not None and there < least else ""
+
+
+def _unsupported(pod_group: NamedPodGroup | None, wished: Wishes) -> str:
+    if pod_group is None:
+        return ""
+    if asks_for_no_gang(pod_group.kind, pod_group.thing):
+        return f"PodGroup {pod_group.name} with a topology for pods that are no gang" if wished.level else ""
+    others = ", ".join(name.partition("/")[2] for name in pod_group.others[:3])
+    return f"PodGroup {pod_group.name} together with {others}" if others else ""
+
+
+def _priority(said: Overrides, wished: Wishes, spec: PodSpec) -> int | None:
+    if said.priority is not None:
+        return said.priority
+    return wished.priority if wished.priority is not None else spec.priority if spec.priority_class_name else None
+
+
+def _fragile(kind: Kind | None, thing: Anything | None, wished: Wishes, *, by_pod_group: bool) -> str:
+    if wished.whole:
+        return "its PodGroup is stopped as a whole"
+    return fragile_why(kind, thing) if kind and thing and not by_pod_group else ""
 
 
 def _ref(top: tuple[str, str, str] | None, thing: Anything | None, sample: Member | None) -> ObjectRef | None:

@@ -3,6 +3,9 @@
     pod ─ controller ─► ReplicaSet ─ controller ─► Deployment        the topmost owner that the table knows is the work
     pod ─ PodGroup, label optimus.dev/group                          where no owner makes a gang of its pods
 
+The native PodGroup binds the pods of an owner, too: they wait until it is there. What a PodGroup asks for counts where
+all pods of a gang name it and nobody else does: one that several gangs share cannot be kept, and they are told.
+
 A pod whose chain has an owner that is not known yet is in no gang; `missing` says what to read. An owner that is not to
 be had (deleted, or not ours to read) ends the chain where it is.
 
@@ -13,14 +16,22 @@ Must not: talk to a server; decide anything about admission.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
-from optimus.drivers.kube.grouping.building import Gang, Member, build_group
+from optimus.drivers.kube.grouping.building import Gang, Member, NamedPodGroup, build_group
 from optimus.drivers.kube.grouping.declared import DeclaredRole, declared_roles
 from optimus.drivers.kube.grouping.kinds import Kind, Kinds, kind_name, short_names
 from optimus.drivers.kube.grouping.overrides import GROUP, ROLE, kept_slot, word_on
-from optimus.drivers.kube.grouping.podgroups import APIS, is_pod_group, least_members, named_by
+from optimus.drivers.kube.grouping.podgroups import (
+    APIS,
+    NATIVE,
+    asks_for_no_gang,
+    is_pod_group,
+    least_members,
+    named_by,
+    wishes,
+)
 from optimus.drivers.kube.grouping.records import ALONE, Group, ObjectRef, Slot
 from optimus.drivers.kube.grouping.seats import Seats
 from optimus.drivers.kube.grouping.words import role_and_index, word_of
@@ -63,6 +74,8 @@ class Groups:
         self._wanted: dict[Handle, ObjectRef] = {}
         self._ids_of: dict[Key, dict[str, int]] = {}
         """Gangs that an object is the work of, with the number of their pods (and one for the object itself)."""
+        self._naming: dict[Key, set[str]] = {}
+        """By PodGroup: gangs with pods that name it."""
         self._children: dict[str, set[str]] = {}
         self._declared: dict[str, tuple[Anything, tuple[DeclaredRole, ...]]] = {}
         self._changed: set[str] = set()
@@ -252,8 +265,13 @@ class Groups:
         member.api_version, member.top_uid = found.api_version, found.uid
         if not stays:
             self._gangs[found.id].pods.add(member.uid)
+            self._name(member, 1)
             self._seat(member)
-        elif indexed_anew and not member.pod.over:
+            return
+        if member.pod_group != _pod_group_of(member.pod):
+            self._name(member, -1)
+            self._name(member, 1)
+        if indexed_anew and not member.pod.over:
             self._index_anew(member)
 
     def _index_anew(self, member: Member) -> None:
@@ -309,7 +327,9 @@ class Groups:
         if kind is None or kind.alone:
             return self._without_gang(member, kind, kind.name if kind else "Pod", top, api_version, uid)
         assert top is not None
-        self._ask_for_pod_group(member)  # it only says how many have to be there: nobody waits for it
+        asked = self._ask_for_pod_group(member)
+        if asked is not None and asked[0][0] == NATIVE and not asked[1]:
+            return None  # the others only say how many have to be there: nobody waits for them
         group_id = f"{namespace}/{self._short[kind.name]}/{top[2]}"
         if kind.gang is not None:
             group_id += f"/{word_of(pod, kind.gang) or 'none'}"
@@ -322,7 +342,10 @@ class Groups:
         meta = member.pod.metadata
         if (group := self._ask_for_pod_group(member)) is not None:
             key, known = group
-            return _Found(f"{meta.namespace}/{self._short[key[0]]}/{key[2]}", kind, name, key) if known else None
+            if not known:
+                return None
+            if not asks_for_no_gang(key[0], self._thing(key)):
+                return _Found(f"{meta.namespace}/{self._short[key[0]]}/{key[2]}", kind, name, key)
         if label := word_on(meta, GROUP):
             return _Found(f"{meta.namespace}/group/{label}", kind, name, None)
         if kind is None and name == "Pod":
@@ -331,14 +354,10 @@ class Groups:
 
     def _ask_for_pod_group(self, member: Member) -> tuple[Key, bool] | None:
         """The PodGroup that a pod names, and whether it is known."""
-        named = named_by(member.pod)
-        if named is None:
+        key = _pod_group_of(member.pod)
+        if key is None:
             return None
-        namespace = member.pod.metadata.namespace
-        key = (named[0], namespace, named[1])
-        return key, self._known(
-            member, key, ObjectRef(api_version="", kind=named[0], namespace=namespace, name=named[1])
-        )
+        return key, self._known(member, key, ObjectRef(api_version="", kind=key[0], namespace=key[1], name=key[2]))
 
     def _known(self, member: Member, handle: Handle, wanted: ObjectRef) -> bool:
         """Whether it is there, or known not to be; else it is asked for."""
@@ -421,8 +440,28 @@ class Groups:
             return
         self._unseat(member)
         self._gangs[member.gang_id].pods.discard(member.uid)
+        self._name(member, -1)
         self._release(member.gang_id, member.top)
         member.gang_id, member.role, member.index, member.top, member.kind_name = "", "", None, None, ""
+
+    def _name(self, member: Member, step: int) -> None:
+        """Count the PodGroup that it names, or that it names none, in its gang."""
+        counts = self._gangs[member.gang_id].pod_groups
+        key = _pod_group_of(member.pod) if step > 0 else member.pod_group
+        member.pod_group = key if step > 0 else None
+        counts[key] = counts.get(key, 0) + step
+        if not counts[key]:
+            del counts[key]
+        if key is None:
+            return
+        sharing = self._naming.setdefault(key, set())
+        before = len(sharing)
+        (sharing.add if key in counts else sharing.discard)(member.gang_id)
+        if len(sharing) != before:
+            for gang_id in sharing:
+                self._touch(gang_id)
+        if not sharing:
+            del self._naming[key]
 
     # -- gangs --------------------------------------------------------------------------------------------------------
 
@@ -460,9 +499,9 @@ class Groups:
         if old is None or kind is None or not kind.alone or not _same_words(old.metadata, thing.metadata):
             for gang_id in self._ids_of.get(_key(thing), ()):
                 self._touch(gang_id)
-        if is_pod_group(_key(thing)[0]) and old is not None and _least(old) != _least(thing):
-            for uid in self._via.get(_key(thing), ()):
-                self._touch(self._pods[uid].gang_id)
+        if is_pod_group(_key(thing)[0]) and (old is None or _says(old) != _says(thing)):
+            for gang_id in self._naming.get(_key(thing), ()):
+                self._touch(gang_id)
         if (parent := self._parent(thing)) is not None:
             for gang_id in self._ids_of.get(
                 (kind_name(parent.api_version, parent.kind), *_key(thing)[1:2], parent.name), ()
@@ -523,13 +562,21 @@ class Groups:
         top = sample.top if sample else self._top_of(gang.id)
         kind = sample.kind if sample else self._kinds.get(top[0]) if top else None
         return build_group(
-            gang, self._pods, sample, top, kind, self._thing(top), self._roles(top), self._pod_group(sample)
+            gang, self._pods, sample, top, kind, self._thing(top), self._roles(top), self._named_pod_group(gang)
         )
 
-    def _pod_group(self, sample: Member | None) -> Anything | None:
-        """Of a gang that an owner makes: it may still say how many have to be there."""
-        named = named_by(sample.pod) if sample else None
-        return self._thing((named[0], sample.pod.metadata.namespace, named[1])) if named and sample else None
+    def _named_pod_group(self, gang: Gang) -> NamedPodGroup | None:
+        """The one that all its pods name."""
+        if len(gang.pod_groups) != 1 or (key := next(iter(gang.pod_groups))) is None:
+            return None
+        others = sorted(self._naming[key] - {gang.id})
+        return NamedPodGroup(key[0], key[2], self._thing(key), tuple(others))
+
+    def pod_groups(self, kind: str) -> Iterator[tuple[Anything, tuple[str, ...]]]:
+        """All of a kind that pods name, with the gangs of these pods."""
+        for key, gangs in self._naming.items():
+            if key[0] == kind and (thing := self._thing(key)) is not None:
+                yield thing, tuple(sorted(gangs))
 
     def _top_of(self, gang_id: str) -> Key | None:
         """Of a gang without pods: its own object."""
@@ -556,8 +603,15 @@ def _same_words(old: Meta, new: Meta) -> bool:
     )
 
 
-def _least(pod_group: Anything) -> int | None:
-    return least_members(_key(pod_group)[0], pod_group)
+def _pod_group_of(pod: Pod) -> Key | None:
+    named = named_by(pod)
+    return (named[0], pod.metadata.namespace, named[1]) if named else None
+
+
+def _says(pod_group: Anything) -> tuple[object, ...]:
+    """What gangs depend on."""
+    kind, meta = _key(pod_group)[0], pod_group.metadata
+    return least_members(kind, pod_group), wishes(kind, pod_group), meta.labels, meta.annotations
 
 
 def _ended_well(pod: Pod) -> bool:

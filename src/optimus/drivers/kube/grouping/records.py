@@ -104,6 +104,8 @@ class Group(Struct, frozen=True, kw_only=True):
     """Its owner says that it has ended."""
     incomplete: str = ""
     """Why it cannot be scheduled yet, such as an object that is not there."""
+    unsupported: str = ""
+    """What it uses that cannot be kept: a PodGroup that other gangs name, too."""
     problems: tuple[str, ...] = ()
     """What was written on it and cannot be read; it is scheduled without."""
     created: str = ""
