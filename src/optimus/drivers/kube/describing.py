@@ -64,6 +64,7 @@ def describe(group: Group, needs_of: Callable[[RoleInGroup], Needs], queue: str)
         loss_grace_ms=LOSS_GRACE_MS,
         submitted_ms=read_time(group.created),
         expected_duration_ms=group.expected_duration_ms,
+        family=group.family,
         suspended=group.suspended and not group.admit,
         obstacle=_obstacle(group, needs),
     )

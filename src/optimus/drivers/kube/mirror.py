@@ -19,7 +19,7 @@ A replica, as far as the brain knows, by its pod:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Set
+from collections.abc import Container, Iterable, Iterator, Mapping, Set
 
 from msgspec import structs
 
@@ -33,6 +33,7 @@ from optimus.drivers.kube.objects import Anything, Meta, Namespace, Pod, PodSpec
 from optimus.drivers.kube.objects import Node as KubeNode
 from optimus.drivers.kube.places import Places, Seat, Told
 from optimus.drivers.kube.pods import PodNeeds, among_others, read_pod, with_at_least, with_counters
+from optimus.drivers.kube.remembering import remembered, runs
 from optimus.drivers.kube.requests import GPU_NAMES
 from optimus.drivers.kube.volumes import Around
 from optimus.model.nodes import WHOLE_DEVICE_MILLI, Node
@@ -262,6 +263,7 @@ class Mirror:
         self._places.clear()
         self.workloads.clear()
         self._facts = [*map(PoolSeen, self.pools.values()), *map(QueueSeen, self.queues.values())]
+        self._facts += remembered(runs(self))
         self._dirty_nodes |= self.nodes.keys()
         self._dirty_pods |= self.pods.keys()
         for gang in self.groups.ids():
@@ -486,8 +488,18 @@ class Mirror:
             return None  # all have ended, and nobody says that more will come
         if group.object is None and not any(role.pods for role in group.roles):
             return None
-        queue = self._namespace_queue.get(gang.partition("/")[0]) or self._default_queue
+        return self._read_group(group)
+
+    def _read_group(self, group: Group) -> Workload:
+        queue = self._namespace_queue.get(group.id.partition("/")[0]) or self._default_queue
         return describe(group, lambda role: self._role_needs(group, role), queue)
+
+    def ended(self) -> Iterator[tuple[Workload, Group]]:
+        """Work of ours that is over and has not been deleted, as it was."""
+        for gang in self.groups.ids():
+            group = self.groups.group(gang)
+            if group is not None and group.over and group.roles and self.is_for_us(group):
+                yield self._read_group(group), group
 
     def _role_needs(self, group: Group, role: RoleInGroup) -> Needs:
         """Of the pod that speaks for the role: one that waits, since rules matter only to those that are placed; while

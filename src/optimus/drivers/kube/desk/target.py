@@ -28,6 +28,8 @@ from optimus.drivers.kube.discovering import Discovery
 from optimus.drivers.kube.grouping import Kinds, shipped_kinds
 from optimus.drivers.kube.mirror import SCHEDULER_NAME
 from optimus.drivers.kube.objects import Anything
+from optimus.drivers.kube.remembering import past
+from optimus.engine.journal_past import write_past
 from optimus.kube import Client, Cluster, KubeError, load
 from optimus.kube.errors import Forbidden, NotFound
 from optimus.kube.resources import LEASES
@@ -124,8 +126,9 @@ class OnCluster:
         return sight.copy()
 
     def past(self) -> bytes:
-        """A cluster keeps no journal: nothing is known of who came."""
-        return b""
+        """A cluster keeps no journal: what is known of who came is what is still there."""
+        sight = self._look()
+        return write_past(past(sight.mirror, sight.now_ms)) if sight.whole else b""
 
     # -- changing -----------------------------------------------------------------------------------------------------
 

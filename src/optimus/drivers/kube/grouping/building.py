@@ -160,12 +160,15 @@ def build_group(
         topology=replace(said.topology, required=said.topology.required or wished.level),
         checkpoint_grace_ms=said.checkpoint_grace_ms,
         expected_duration_ms=said.expected_duration_ms,
+        family=said.family,
         stop=stop,
         suspended=suspended,
         admit=admit,
         suspend_field=kind.suspend.keys if kind and kind.suspend and not by_pod_group else (),
         directives_field=kind.directives.keys if kind and kind.directives and not by_pod_group else (),
         over=bool(kind and thing and not by_pod_group and is_over(kind.over, thing)),
+        began=_status_word(thing, "startTime") if _was_suspended(thing) else "",
+        completed=_status_word(thing, "completionTime"),
         incomplete=_incomplete(kind, thing, top, roles, pod_group, least if together else None),
         unsupported=_unsupported(pod_group, wished),
         problems=(*said.problems, *problems),
@@ -295,6 +298,18 @@ def _ref(top: tuple[str, str, str] | None, thing: Anything | None, sample: Membe
 def _created(thing: Anything | None, sample: Member | None) -> str:
     meta = thing.metadata if thing else sample.pod.metadata if sample else None
     return (meta.creation_timestamp or "") if meta else ""
+
+
+def _status_word(thing: Anything | None, name: str) -> str:
+    status = thing.status if thing is not None else None
+    found = status.get(name) if isinstance(status, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _was_suspended(thing: Anything | None) -> bool:
+    status = thing.status if thing is not None else None
+    found = status.get("conditions") if isinstance(status, dict) else None
+    return any(isinstance(one, dict) and one.get("type") == "Suspended" for one in found or ())
 
 
 def _finished(role: DeclaredRole, gang: Gang, members: Mapping[str, Member]) -> RoleInGroup:

@@ -48,6 +48,7 @@ class Overrides(Struct, frozen=True, kw_only=True):
     topology: Topology = Topology()
     checkpoint_grace_ms: int | None = None
     expected_duration_ms: int | None = None
+    family: str = ""
     problems: tuple[str, ...] = ()
 
 
@@ -89,6 +90,7 @@ def read_overrides(places: Iterable[Meta]) -> Overrides:
         topology=Topology(required=asked("topology", str) or "", preferred=asked("preferred-topology", str) or ""),
         checkpoint_grace_ms=asked("checkpoint-grace", _duration),
         expected_duration_ms=asked("expected-duration", _duration),
+        family=asked("family", str) or "",
         problems=tuple(problems),
     )
 

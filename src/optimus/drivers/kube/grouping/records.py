@@ -93,6 +93,7 @@ class Group(Struct, frozen=True, kw_only=True):
     topology: Topology = Topology()
     checkpoint_grace_ms: int | None = None
     expected_duration_ms: int | None = None
+    family: str = ""
     stop: Stop
     suspended: bool = False
     """By its owner, or waiting to be admitted: `admit` tells which."""
@@ -102,6 +103,10 @@ class Group(Struct, frozen=True, kw_only=True):
     directives_field: tuple[str, ...] = ()
     over: bool = False
     """Its owner says that it has ended."""
+    began: str = ""
+    """When it was let go, of work that was suspended before; others count the time in which their pods waited."""
+    completed: str = ""
+    """When it ended well."""
     incomplete: str = ""
     """Why it cannot be scheduled yet, such as an object that is not there."""
     unsupported: str = ""
