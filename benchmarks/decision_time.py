@@ -1,7 +1,7 @@
 """Whether the time that decisions take matters: the same jobs, with decisions that take none, 150 ms and a second.
 
-Each row is `optimus simulate` with `--decision-ms`, default policy, three seeds; means over the seeds. Beside them, what
-decisions really take on this machine.
+Each row is `optimus simulate` with `--decision-ms`, default policy, three seeds; means over the seeds. Beside them,
+what decisions really take on this machine.
 
     python -m benchmarks.decision_time              # some minutes on one core
 """

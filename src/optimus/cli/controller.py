@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from optimus.cli.presents import demand_policy
 from optimus.cli.showing import say
 from optimus.cli.target import refuse
 from optimus.telemetry.logs import LogFormat, set_up
@@ -42,6 +43,7 @@ Listen = Annotated[
 Logs = Annotated[LogFormat, typer.Option("--log-format", help="Of the log, on standard error.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Tell what it does.")]
 
+LAST_PORT = 65_535
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\[\]]*):\d{1,5}")
 
 
@@ -67,8 +69,11 @@ def controller(
         loopback(extender) if extender else None
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--extender") from None
-    if listen and not _ADDRESS.fullmatch(listen):
-        refuse(f"--listen {listen} is no address: write HOST:PORT, such as 0.0.0.0:8080")
+    if listen and (not _ADDRESS.fullmatch(listen) or int(listen.rpartition(":")[2]) > LAST_PORT):
+        raise typer.BadParameter(
+            f"{listen} is no address: write HOST:PORT, such as 0.0.0.0:8080", param_hint="--listen"
+        )
+    demand_policy(policy)
     set_up(log_format, verbose=verbose)
     times = Times(lease_s=lease_seconds, renew_s=lease_seconds * 2 / 3, retry_s=min(2.0, lease_seconds / 6))
     settings = Settings(

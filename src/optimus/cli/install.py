@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Annotated, Any
 
 import typer
@@ -23,6 +24,8 @@ OptingIn = Annotated[
 ]
 Apply = Annotated[bool, typer.Option("--apply", help="Apply to the cluster, with your rights, instead of printing.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="With --apply: the server judges, and keeps nothing.")]
+
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 def install(
@@ -47,7 +50,12 @@ def install(
     from optimus.drivers.kube.installing import IMAGE, Installation, objects
 
     if dry_run and not apply:
-        refuse("--dry-run asks the server: write it with --apply")
+        raise typer.BadParameter("it asks the server: write it with --apply", param_hint="--dry-run")
+    for option, name in (("--into", into), ("--scheduler-name", scheduler_name)):
+        if not NAME.fullmatch(name):
+            raise typer.BadParameter(
+                f"{name} is no name in Kubernetes: small letters, digits and -, at most 63", param_hint=option
+            )
     asked = Installation(
         namespace=into,
         image=image or Installation().image,

@@ -56,7 +56,7 @@ def claim(stand: Stand, name: str, kind: str, size: str = "5Gi") -> None:
     stand.apply(yaml.safe_dump({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}))
 
 
-def pod(stand: Stand, name: str, *, group: str = "", of: int = 1, uses: str = "", own: str = "") -> None:
+def pod(stand: Stand, name: str, *, group: str = "", of: int = 1, uses: str = "", own: str = "", gpus: int = 1) -> None:
     """`uses`: a claim. `own`: the class of a claim that is made with the pod."""
     volumes: list[Json] = [{"name": "data", "persistentVolumeClaim": {"claimName": uses}}] if uses else []
     if own:
@@ -68,7 +68,7 @@ def pod(stand: Stand, name: str, *, group: str = "", of: int = 1, uses: str = ""
     if group:
         meta["labels"] = {"optimus.dev/group": group}
         meta["annotations"] = {"optimus.dev/min-members": str(of)}
-    resources = {"limits": {"nvidia.com/gpu": "1"}}
+    resources = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
     spec: Json = {
         "schedulerName": stand.scheduler,
         "volumes": volumes,

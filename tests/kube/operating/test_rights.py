@@ -12,6 +12,7 @@ from optimus.drivers.kube.installing import NAME, NAMESPACE
 from optimus.drivers.kube.rights import WATCHED, Right, controller_rights
 from tests.kube.body.clusters import until
 from tests.kube.body.test_two_teams import job, suspended
+from tests.kube.body.test_volumes_that_wait import claim, local_volume, pod, selected, storage_class
 from tests.kube.operating.installed import ACCOUNT, Installed, ask, audited
 
 REPLICA_SET = """
@@ -38,11 +39,13 @@ NOT_PLAYED = {"get": {"pods"}, "patch": {"events"}}
 
 
 def test_all_it_needs_and_nothing_is_refused(stand: Installed) -> None:
-    """A gang, a loan taken back by suspending, a preemption against a disruption budget, reasons, status, election."""
+    """A gang, a loan taken back by suspending, a preemption against a disruption budget, volumes that wait for their
+    pod, reasons, status, election."""
     owner = stand.queue("own", gpu={"guarantee": 8}, namespaces=[stand.namespace])
     borrower = stand.queue("lend", gpu={"guarantee": 0}, namespaces=[stand.namespace])
     stand.nodes(2, gpus=4)
     first = stand.start("--lease-seconds=3")
+    _two_volumes(stand)
     job(stand, "lent", borrower, 4)
     until(lambda: len(stand.bound("lent")) == 4, "a gang is bound")
     stand.apply(REPLICA_SET.format(namespace=stand.namespace, queue=borrower, scheduler=stand.scheduler))
@@ -88,6 +91,18 @@ def test_all_it_needs_and_nothing_is_refused(stand: Installed) -> None:
     for what, secret in secrets.items():
         assert secret not in stand.log(), f"{what} is in the log"
     assert '"message"' in stand.log(), "there is a log to look at"
+
+
+def _two_volumes(stand: Installed) -> None:
+    """One that is there, and one that is to be made."""
+    local = storage_class(stand, "local", provisioner="kubernetes.io/no-provisioner")
+    disks = storage_class(stand, "disks", provisioner="disks.example")
+    local_volume(stand, "disk", local, stand.mine()[0])
+    for name, kind in (("there", local), ("made", disks)):
+        claim(stand, name, kind)
+        pod(stand, f"reads-{name}-0", uses=name, gpus=0)
+    until(lambda: len(stand.bound("reads-there")) == 1, "a pod is where its volume is")
+    until(lambda: selected(stand, "made") != "", "and another is asked for")
 
 
 def _waits_with_a_reason(pod: dict[str, Any]) -> bool:
@@ -167,7 +182,11 @@ FORBIDDEN: tuple[tuple[Any, ...], ...] = (
     ("DELETE", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/optimus-queues"),
     ("POST", "/apis/certificates.k8s.io/v1/certificatesigningrequests", META),
     ("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", META),
-    ("PATCH", "/api/v1/persistentvolumes/x", {"spec": {}}),
+    ("POST", "/api/v1/persistentvolumes", META),
+    ("DELETE", "/api/v1/persistentvolumes/x"),
+    ("PATCH", "/api/v1/persistentvolumes/x/status", {"status": {}}),
+    ("DELETE", "/api/v1/namespaces/default/persistentvolumeclaims/x"),
+    ("PATCH", "/apis/storage.k8s.io/v1/storageclasses/x", {"provisioner": "y"}),
     ("GET", "/metrics"),
     ("GET", "/debug/pprof/"),
 )

@@ -17,9 +17,9 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from optimus.drivers.kube.grouping import Patch, Slot, start_patch, stop_patch
+from optimus.drivers.kube.grouping import Group, Patch, Slot, start_patch, stop_patch
 from optimus.drivers.kube.grouping.kinds import StopHow
 from optimus.drivers.kube.grouping.overrides import SLOT, TERM, slot_text
 from optimus.drivers.kube.mirror import Mirror
@@ -88,6 +88,10 @@ class Acting:
         """Starts in a row of which a bind failed."""
         self._failing: set[str] = set()
         """Of which one has failed since they got their present places: a gang of a hundred fails once."""
+        self._suspended: dict[str, bool] = {}
+        """By workload: whether it was asked to be, until the watch shows it. Work may be started and stopped sooner."""
+        self._patching: dict[str, asyncio.Task[None]] = {}
+        """By workload: its last patch; the next one waits for it, or the two might land the other way round."""
         self._facts: list[Observation] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self.preparing = Preparing(mirror, writer, self._go, clock) if chooses_volumes else None
@@ -119,6 +123,10 @@ class Acting:
         for uid in self._mirror.take_heard() & self._asked.keys():
             self._confirm(uid)
         self._look_for_volumes()
+        for workload, asked in list(self._suspended.items()):
+            group = self._mirror.groups.group(workload)
+            if group is None or group.suspended == asked:
+                del self._suspended[workload]
         now = self._clock()
         for uid in [uid for uid, at in self._look_at.items() if now > at and uid not in self._looking]:
             if len(self._looking) >= LOOKS:
@@ -173,9 +181,9 @@ class Acting:
 
     def _admit(self, workload: str) -> None:
         """Without a node selector, also where all goes to one node: it would outlive the node."""
-        group = self._mirror.groups.group(workload)
+        group = self._as_asked(workload)
         if group is not None and group.admit and (patch := start_patch(group)):
-            self._go(self._patch(workload, patch, "un-suspend"))
+            self._send_patch(workload, patch, suspend=False)
 
     def _place(self, workload: str, placements: tuple[Placement, ...]) -> None:
         self._failing.discard(workload)
@@ -306,13 +314,13 @@ class Acting:
             self._leave(pod, _grace_s(pod, 0))
 
     def _evict(self, workload: str, grace_ms: int) -> None:
-        group = self._mirror.groups.group(workload)
+        group = self._as_asked(workload)
         for place in [place for place in self._places if place[0] == workload]:
             del self._places[place]
         for uid in self.preparing.uids(workload) if self.preparing is not None else ():
             self._failed(uid, "it has to leave before its volumes are there", 0.0)
         if group is not None and group.stop.how is StopHow.SUSPEND and (patch := stop_patch(group)) is not None:
-            self._go(self._patch(workload, patch, "suspend"))
+            self._send_patch(workload, patch, suspend=True)
             return
         if group is not None and group.checkpoint_grace_ms is not None:  # the brain does not know it of bare pods
             grace_ms = max(grace_ms, group.checkpoint_grace_ms)
@@ -346,7 +354,27 @@ class Acting:
             )
         self._note("evict", f"{meta.namespace}/{meta.name}", outcome)
 
-    async def _patch(self, workload: str, patch: Patch, what: str) -> None:
+    def _as_asked(self, workload: str) -> Group | None:
+        """Its group; suspended as we have asked for it, where the watch does not show it yet."""
+        group, asked = self._mirror.groups.group(workload), self._suspended.get(workload)
+        return group if group is None or asked is None else structs.replace(group, suspended=asked, admit=asked)
+
+    def _send_patch(self, workload: str, patch: Patch, *, suspend: bool) -> None:
+        before = self._patching.get(workload)
+        self._suspended[workload] = suspend
+        what = "suspend" if suspend else "un-suspend"
+        self._patching[workload] = self._go(self._patch(workload, patch, what, before))
+
+    async def _patch(self, workload: str, patch: Patch, what: str, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        try:
+            await self._patch_now(workload, patch, what)
+        finally:
+            if self._patching.get(workload) is asyncio.current_task():
+                del self._patching[workload]
+
+    async def _patch_now(self, workload: str, patch: Patch, what: str) -> None:
         thing = patch.object
         resource = self._resource_of(thing.kind, thing.api_version)
         if resource is None:
@@ -354,6 +382,8 @@ class Acting:
             return
         outcome = await self._writer.patch(resource, thing.name, patch.body, namespace=thing.namespace)
         self._note(what, workload, outcome)
+        if not isinstance(outcome, Done):
+            self._suspended.pop(workload, None)
         if what == "suspend" and isinstance(outcome, Refused):
             for pod in self._mirror.pods_of(workload):
                 self._leave(pod, _grace_s(pod, 0))
@@ -362,10 +392,11 @@ class Acting:
         if isinstance(outcome, Refused | Unknown | Conflict):
             LOG.info("%s %s: %s", what, whom, outcome.message)
 
-    def _go(self, work: Coroutine[Any, Any, None]) -> None:
+    def _go(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._over)
+        return task
 
     def _over(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

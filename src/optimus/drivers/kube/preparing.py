@@ -64,7 +64,7 @@ class Preparing:
         self,
         mirror: Mirror,
         writer: Writer,
-        go: Callable[[Coroutine[Any, Any, None]], None],
+        go: Callable[[Coroutine[Any, Any, None]], object],
         clock: Callable[[], float],
     ) -> None:
         """`go`: begins a write."""
