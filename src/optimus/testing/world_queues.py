@@ -107,4 +107,5 @@ def _policy(draw: Draw) -> QueuePolicy:
         min_runtime_before_reclaim_ms=rarely(15, 0, 10) or 0,
         idle_timeout_ms=rarely(8, 5, 60),
         order=draw.weighted(((12, ""), (2, "fifo"), (1, "shortest-first"), (1, "deadline"))),
+        max_priority=draw.pick((50, 120, 200)) if draw.chance(10) else None,
     )

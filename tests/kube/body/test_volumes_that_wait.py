@@ -46,7 +46,7 @@ def local_volume(stand: Stand, name: str, kind: str, node: str, size: str = "10G
     stand.apply(
         yaml.safe_dump({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": called}, "spec": spec})
     )
-    until(lambda: volume(stand, called)["status"].get("phase") == "Available", "the controller has seen it")
+    until(lambda: volume(stand, called)["status"].get("phase") in ("Available", "Bound"), "it is there")
     return called
 
 
