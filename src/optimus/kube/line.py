@@ -14,6 +14,7 @@ Must not: know Kubernetes, judge a status, or try again.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Callable
@@ -303,6 +304,9 @@ def lively_socket(address: tuple[Any, ...]) -> socket.socket:
 def in_words(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         return error.reason or str(error)
-    if isinstance(error, TimeoutError) and not error.strerror:
+    if isinstance(error, TimeoutError) and not error.errno:
         return "the time was up"
-    return getattr(error, "strerror", "") or str(error) or type(error).__name__
+    if isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
+    number = error.errno if isinstance(error, OSError) else None  # what the event loop says of it is for programmers
+    return os.strerror(number) if number else str(error) or type(error).__name__
