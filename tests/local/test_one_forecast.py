@@ -30,11 +30,11 @@ def run(up: Up, name: str, **spec: object) -> None:
 class Told:
     """What the three say of one frozen moment."""
 
-    def __init__(self, up: Up, address: str) -> None:
-        self._up, self._at = up, f"--address={address}"
+    def __init__(self, up: Up, address: str, *options: str) -> None:
+        self._up, self._options = up, (f"--address={address}", *options)
 
     def __call__(self, *words: str) -> dict[str, Any]:
-        ran = self._up.cli(*words, self._at, "-o", "json")
+        ran = self._up.cli(*words, *self._options, "-o", "json")
         assert ran.returncode == 0, ran.stderr
         return dict(json.loads(ran.stdout))
 
@@ -82,14 +82,14 @@ def test_where_newcomers_are_known_what_if_says_that_it_leaves_them_out(up: Up) 
         run(up, f"came-{number}", gpu=1, expectedDurationSeconds=3600)
     until(lambda: up.job("came-9")["reason"], "it waits")
     with frozen(up.api) as address:
-        told = Told(up, address)
+        told = Told(up, address, "--samples", "3")
         explained, forecast, alone, whatif = (
             told.explained(),
             told.forecast(),
             told.forecast("--no-arrivals"),
             told.whatif(),
         )
-        page = up.cli("what-if", "--add-nodes", "1", f"--address={address}").stdout
+        page = up.cli("what-if", "--add-nodes", "1", "--samples", "3", f"--address={address}").stdout
     assert explained["claim"] == forecast["claim"] == "range" and alone["claim"] == whatif["claim"] == "atLeast"
     for quantile in ("earliest", "p50", "p90"):
         assert explained[quantile] == forecast[quantile], quantile
