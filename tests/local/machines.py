@@ -111,6 +111,10 @@ class Up:
     def reaches(self, name: str, *phases: str) -> None:
         until(lambda: self.phase(name) in phases, f"{name} is {' or '.join(phases)}")
 
+    def at_work(self) -> int:
+        """Processes of replicas."""
+        return len(_processes_with(f"OPTIMUS_ATTEMPT_FOLDER={self.folder}"))
+
     def left_behind(self) -> list[str]:
         """What is wrong if replicas still run although every job is over."""
         end = time.monotonic() + SOON_S
