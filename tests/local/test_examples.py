@@ -18,7 +18,7 @@ SHOWS = {
     "06-machine-one-gpu": "my GPU is 0 of node-0",
     "07-machine-fraction": "1 of 1",
     "08-machine-gang": "worker-3 │ I am 3 of 4 on node-1, GPUs 2,3",
-    "09-machine-elastic": "done: 1770",
+    "09-machine-elastic": "done: 19900",
     "10-machine-two-teams": "Reclaimed",
     "11-machine-array": "20 of 20 parts",
     "12-machine-interactive": "notebook: cancelled",
