@@ -113,7 +113,7 @@ def test_without_a_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", nobody)
     assert settings.file_path() is None
-    assert find_address() == "http://127.0.0.1:6900"
+    assert find_address() == ""
     with pytest.raises(JobError, match="name a folder"):
         store_folder()
 
@@ -128,3 +128,25 @@ def test_one_can_come_back_to_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_json_of_config_is_json(tmp_path: Path) -> None:
     assert json.loads(config(tmp_path, "").out)["found"] is True
+
+
+@pytest.mark.parametrize("word", ["-h", "--help"])
+def test_help_is_whole_whatever_is_set(tmp_path: Path, word: str) -> None:
+    """A value is tried on the command before anything else; that must leave no trace on it."""
+    plain = {command: config(tmp_path, "", command, word) for command in ("run", "up")}
+    assert all(ran.code == 0 and "-h, --help" in ran.out for ran in plain.values())
+    assert config(tmp_path, "", "run", word, OPTIMUS_QUEUE="vision") == plain["run"]
+    assert config(tmp_path, "", "up", word, OPTIMUS_STORE="x") == plain["up"]
+    ran = config(tmp_path, "[run]\ngpus = 2\n", "run", word)
+    assert ran.code == 0 and "[default: 2]" in ran.out and "-h, --help" in ran.out and "--env" in ran.out
+    assert config(tmp_path, "[scenario.run]\ntogether = true\n", "scenario", "run", word).code == 0
+
+
+def test_a_store_of_the_file_is_where_others_look(tmp_path: Path) -> None:
+    text = f"[up]\nstore = '{tmp_path}/of-the-file'\n"
+    ran = config(tmp_path, text, "get", "jobs", OPTIMUS_STORE="")
+    assert ran.code == 1 and f"no `optimus up` runs on store {tmp_path}/of-the-file: start it with" in ran.err
+    ran = config(tmp_path, text, "get", "jobs", OPTIMUS_STORE=str(tmp_path / "x"))
+    assert f"runs on store {tmp_path}/x:" in ran.err, "a variable before the file"
+    own = {"OPTIMUS_STORE": str(tmp_path / "x"), "OPTIMUS_UP_STORE": str(tmp_path / "y")}
+    assert f"runs on store {tmp_path}/y:" in config(tmp_path, "", "get", "jobs", **own).err, "as `optimus up` would"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
+from optimus.api.loading import load_text
 from optimus.engine.copying import engine_of
 from optimus.explaining.quotas import guaranteed, quota_of, with_quota
 from optimus.explaining.sizes import smaller
@@ -106,6 +107,27 @@ workloads:
   - {name: waits, queue: q, gpu: 2, submitted: -1m}
 """)
     assert now.suggested("waits")["limit"] == "gpu: {limit: 5}"
+
+
+def test_what_is_suggested_for_a_queue_keeps_what_it_has_elsewhere() -> None:
+    now = moment("""
+cluster: [{name: a, gpus: 8, pool: a}, {name: b, gpus: 8, pool: b}]
+queues:
+  - name: q
+    pools:
+      - {name: a, gpu: {guarantee: 1, weight: 2}, memory: {limit: 1Ti}}
+      - {name: b, gpu: {guarantee: 2, limit: 3}}
+workloads: [{name: waits, queue: q, gpu: 2, pools: [a], preemptible: false, submitted: -1m}]
+""")
+    field = now.suggested("waits")["guarantee"]
+    assert field == (
+        "pools: [{name: a, gpu: {guarantee: 2, weight: 2}, memory: {limit: 1Ti}}, "
+        "{name: b, gpu: {guarantee: 2, limit: 3}}]"
+    )
+    nodes = "cluster: [{name: a, gpus: 8, pool: a}, {name: b, gpus: 8, pool: b}]\n"
+    again = load_text(f"{nodes}queues: [{{name: q, {field}}}]").or_raise()
+    (before,), (after,) = now.scenario.queues, again.queues
+    assert after.quotas == with_quota(before, "a", Quota(guarantee=2000, weight=2)).quotas, "as it was tried"
 
 
 def test_work_that_may_not_be_stopped_is_told_that_it_could() -> None:

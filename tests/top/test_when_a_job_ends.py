@@ -47,6 +47,9 @@ def test_one_that_does_not_run_has_no_end_but_what_it_has_done(phase: str) -> No
 def test_one_that_has_succeeded_is_done_whatever_it_said_last() -> None:
     told = progress_of(job("train", phase="Succeeded", progress=reports(117, 120)), NOW_MS)
     assert (told.fraction, told.left_ms) == (1.0, None)
+    assert told.step is None, "100% and 117 of 120 are not said beside each other"
+    told = progress_of(job("train", phase="Succeeded", progress=reports(120, 120)), NOW_MS)
+    assert (told.fraction, told.step, told.total) == (1.0, 120, 120)
 
 
 def test_what_an_earlier_attempt_said_is_no_end() -> None:

@@ -155,3 +155,27 @@ def test_what_is_shown_lies_inside_its_own_range() -> None:
 def test_the_median_of_a_heavy_tail_is_told_and_the_mean_beside_it() -> None:
     found = range_of([-10.0] * 19 + [-10_000.0])
     assert found is not None and found.mean < found.low == found.median == found.high == -10.0
+
+
+LATE = """
+cluster: [{name: n, gpus: 4}]
+workloads:
+  - {name: runs, gpu: 4, running: {on: n, since: -1h}, expectedDuration: 3h}
+  - {name: waits, gpu: 4, expectedDuration: 1h, submitted: -1m}
+  - {name: large, gpu: 8, expectedDuration: 1h}
+"""
+
+
+def test_who_could_not_start_before_makes_no_average_worse() -> None:
+    today = of_scenario(load_text(LATE).or_raise())
+    changes = read_changes(setup_now(today), add=["1x8"])
+    both = today, changed_present(today, changes)
+    for one, two, now, no_more in ((*both, ("default/large",), ()), (*both[::-1], (), ("default/large",))):
+        pairs = play_ahead(one, two, samples=1, seed=0, horizon_ms=48 * HOUR_MS, past=EXACT, tell=lambda: None)
+        told = effect(pairs, (one.policy, two.policy), None)
+        assert (told.starts_now, told.starts_no_more) == (now, no_more)
+        assert told.today.wait_ms.count == told.changed.wait_ms.count == 2, "those who start in both"
+        assert told.today.jct_ms.count == told.changed.jct_ms.count == 2
+        better, worse = (told.changed, told.today) if now else (told.today, told.changed)
+        assert (better.wait_ms.average or 0) < (worse.wait_ms.average or 0)
+        assert better.queues[0].wait_ms == better.wait_ms

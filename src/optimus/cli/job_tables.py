@@ -69,7 +69,9 @@ def jobs(
 def queues(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
     table = []
     for row in rows:
-        for share in row["gpu"] or [None]:
+        for number, share in enumerate(row["gpu"] or [None]):
+            there = share.get("running") if share else None
+            running = there if there is not None else "" if number else row["running"]
             limit = "–" if share is None or share["limitMilli"] is None else gpus(share["limitMilli"])
             numbers = [
                 gpus(share["guaranteeMilli"]) if share else "–",
@@ -83,8 +85,8 @@ def queues(printer: Printer, rows: list[dict[str, Any]], *, wide: bool) -> None:
                     row["name"],
                     share["pool"] if share else "–",
                     *numbers,
-                    str(row["running"]),
-                    str(row["waiting"]),
+                    str(running),
+                    "" if number else str(row["waiting"]),  # for any of its pools
                     row["state"] if wide else "",
                 ]
             )

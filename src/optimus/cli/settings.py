@@ -36,6 +36,8 @@ class Setting(NamedTuple):
     key: str
     variables: tuple[str, ...]
     """The first that is set counts."""
+    above: Any
+    """The context of the group it is in: a command takes words such as -h from there."""
     command: Any
     option: Any
 
@@ -65,11 +67,14 @@ def file_path() -> Path | None:
         return None
 
 
-def settings_of(command: Any, words: tuple[str, ...] = ()) -> Iterator[Setting]:
+def settings_of(command: Any, words: tuple[str, ...] = (), above: Any = None) -> Iterator[Setting]:
     """Of a command and all below it. Gives every option the variable of its own."""
-    for name, below in getattr(command, "commands", {}).items():
-        if not below.hidden:
-            yield from settings_of(below, (*words, name))
+    if known_below := getattr(command, "commands", {}):
+        name = words[-1] if words else None
+        here = command.context_class(command, parent=above, info_name=name, **command.context_settings)
+        for name, below in known_below.items():
+            if not below.hidden:
+                yield from settings_of(below, (*words, name), here)
     if not words:
         return
     for option in command.params:
@@ -82,7 +87,7 @@ def settings_of(command: Any, words: tuple[str, ...] = ()) -> Iterator[Setting]:
             known = [own, *known]
             option.envvar = known
         option.show_envvar = False  # every option has one: help would be full of them
-        yield Setting(words, key, tuple(known), command, option)
+        yield Setting(words, key, tuple(known), above, command, option)
 
 
 def _key(option: Any) -> str:
@@ -222,7 +227,7 @@ def _refusal(setting: Setting, values: list[str]) -> str:
         return "" if values[0].strip().lower() in known else f"is {values[0]!r}; write true or false"
     typed = [f"--{setting.key}={value}" for value in values]
     try:
-        setting.command.make_context(" ".join(setting.words), typed).close()
+        setting.command.make_context(setting.words[-1], typed, parent=setting.above).close()
     except typer.BadParameter as error:
         if error.param is setting.option:
             return wrong_usage.plain(str(error.message))

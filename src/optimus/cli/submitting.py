@@ -24,7 +24,7 @@ from optimus.cli.target import (
     refuse,
 )
 from optimus.client import ApiError
-from optimus.client.connection import find_address
+from optimus.client.connection import find_name
 from optimus.client.documents import job_document
 from optimus.client.targets import is_cluster
 
@@ -141,7 +141,7 @@ def run(
     document = job_document(
         command,
         name=name,
-        namespace=namespace or ("" if is_cluster(find_address(address)) else "default"),
+        namespace=namespace or ("" if is_cluster(find_name(address)) else "default"),
         queue=queue,
         gpu=_number(gpus, "--gpus"),
         replicas=_replicas(replicas),

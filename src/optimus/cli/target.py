@@ -8,16 +8,16 @@ Must not: know what a command wants.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from optimus.cli import completing
 from optimus.cli.showing import hang_up, say
 from optimus.client import Connection, JobError
-from optimus.client.connection import find_address
+from optimus.client.connection import find_name, use_store
 from optimus.client.targets import FORMS, Target, is_cluster, target_of
 
 DEFAULT_NAMESPACE = ""
@@ -64,6 +64,12 @@ def choose(target: str) -> None:
         os.environ[VARIABLE] = target
 
 
+def choose_store(defaults: Mapping[str, Any]) -> None:
+    """Where `optimus up` keeps everything if nothing is typed is where all others look for it."""
+    variables = os.environ.get("OPTIMUS_UP_STORE") or os.environ.get("OPTIMUS_STORE")
+    use_store(variables or str(defaults.get("up", {}).get("store", "")))
+
+
 def job_name(words: list[str], namespace: str, address: str = "") -> str:
     """`train`, `job train`, `job/train` and `team/train` as namespace/name; on a cluster also with a kind."""
     names = job_names(words, namespace, address)
@@ -79,7 +85,7 @@ def job_names(words: list[str], namespace: str, address: str = "") -> list[str]:
         words = words[1:]
     elif words and words[0] in JOB_KINDS:
         raise typer.BadParameter("which job? Write its NAME after the word job", param_hint="NAME")
-    whole = _name_on_cluster if is_cluster(find_address(address)) else _whole_name
+    whole = _name_on_cluster if is_cluster(find_name(address)) else _whole_name
     return list(dict.fromkeys(whole(word, namespace) for word in words))
 
 
@@ -130,7 +136,7 @@ def connected(address: str) -> Iterator[Connection]:
 @contextmanager
 def reached(address: str) -> Iterator[Target]:
     """The same, for commands that need no more than a `Target`."""
-    named = find_address(address)
+    named = find_name(address)
     if not is_cluster(named):
         with connected(address) as connection:
             yield target_of(connection)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -106,6 +107,8 @@ def up(
             say(f"virtual nodes: {VIRTUAL.format(machine=begun.machine)}", "dim")
         for text in begun.changed:
             say(text, "yellow")
+        if folder != _folder(None):
+            say(f"other commands find it with OPTIMUS_STORE={shlex.quote(str(folder))}", "yellow")
         if begun.token:
             say(f"token for others than this machine: {folder / 'token'}")
         called = os.environ.get("OPTIMUS_CALLED", "optimus")  # as `make run` is called where nothing is on the path

@@ -13,7 +13,7 @@ from optimus.drivers.sim.whatif.moves import MoveTold, Range
 from optimus.drivers.sim.wording import count, short
 from optimus.model.units import format_about_ms as about
 
-VERSION = 2
+VERSION = 3
 SHOWN = 5
 """Of those who pay, and of those who gain."""
 OF_FUTURES = "10 to 90 % of futures"
@@ -92,6 +92,14 @@ def _worlds(printer: Printer, effect: Effect) -> None:
     header = ["", f"today {policies[0]}".strip(), f"changed {policies[1]}".strip(), "difference", OF_FUTURES]
     width = 5 if effect.samples > 1 else 4
     printer.columns([row[:width] for row in shown], header=header[:width], right=(1, 2, 3, 4))
+    for names, words in ((effect.starts_now, "only if changed"), (effect.starts_no_more, "only as it is today")):
+        if names:
+            listed = ", ".join(map(short, names[:SHOWN])) + (f" and {len(names) - SHOWN} more" * (len(names) > SHOWN))
+            printer.paragraph(f"{count(len(names), 'job')} start{'s' * (len(names) == 1)} {words}: {listed}.")
+    if effect.starts_now or effect.starts_no_more:
+        printer.paragraph(
+            "Waiting is compared over work that starts in both, completion over what finishes in both.", "dim"
+        )
     if one.cost is not None:
         printer.paragraph(f"Costs are of {about(effect.compared_ms)}, the longer of both.", "dim")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 import time
 from collections.abc import Iterator
@@ -19,11 +20,14 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 DEFAULT_PORT = 6900
-DEFAULT_ADDRESS = f"http://127.0.0.1:{DEFAULT_PORT}"
 HERE = "here"
 """As an address: whatever `optimus up` of this user has written down, also where a variable names another one."""
 ADDRESS_FILE = "address"
 TOKEN_FILE = "token"  # noqa: S105 - the name of a file
+STORE_HEADER = "Optimus-Store"
+"""Whose address was asked for: a port outlives whoever wrote it down, and may belong to another one by now."""
+MISDIRECTED = 421
+OTHERWISE = "or name another target (--target, OPTIMUS_TARGET)"
 TIMEOUT_S = 75.0
 QUIET_S = 40.0
 """A stream of events says something every 15 seconds; one that is quiet for so long is dead."""
@@ -56,10 +60,18 @@ class Unreachable(JobError):  # noqa: N818 - a state, and its text is the messag
     code = "unreachable"
 
 
+_named_store = ""
+
+
+def use_store(folder: str) -> None:
+    """As if OPTIMUS_STORE said so."""
+    global _named_store  # noqa: PLW0603 - of this process, as its environment is
+    _named_store = folder
+
+
 def store_folder() -> Path:
     """Where one machine keeps what it must not forget: OPTIMUS_STORE, or the user's data folder."""
-    named = os.environ.get("OPTIMUS_STORE")
-    if named:
+    if named := _named_store or os.environ.get("OPTIMUS_STORE"):
         return Path(named)
     data = os.environ.get("XDG_DATA_HOME")
     try:
@@ -68,10 +80,15 @@ def store_folder() -> Path:
         raise JobError("there is no home folder to keep anything in: name a folder (--store, OPTIMUS_STORE)") from None
 
 
+def find_name(given: str = "") -> str:
+    """How the scheduler is named: as given, OPTIMUS_TARGET, OPTIMUS_ADDRESS, or here."""
+    return given or os.environ.get("OPTIMUS_TARGET") or os.environ.get("OPTIMUS_ADDRESS") or HERE
+
+
 def find_address(given: str = "") -> str:
-    """The given one, OPTIMUS_TARGET, OPTIMUS_ADDRESS, what `optimus up` of this user has written down, or the usual."""
-    named = given or os.environ.get("OPTIMUS_TARGET") or os.environ.get("OPTIMUS_ADDRESS") or HERE
-    return named if named != HERE else _kept(ADDRESS_FILE) or DEFAULT_ADDRESS
+    """The one that is named; here: what `optimus up` has written down in the store. Empty if none is up."""
+    named = find_name(given)
+    return named if named != HERE else _kept(ADDRESS_FILE)
 
 
 def find_token(address: str, given: str = "") -> str:
@@ -94,6 +111,7 @@ class Connection:
         self._timeout = timeout
         self.address = find_address(address)
         self.token = find_token(self.address, token)
+        self._here = find_name(address) == HERE
         self._wire: socket.socket | None = None
         """Of the last stream."""
 
@@ -105,7 +123,8 @@ class Connection:
 
     def check_address(self) -> None:
         """Raises `Unreachable` if nobody can ever answer there."""
-        self._where()
+        if self.address:
+            self._where()
 
     def hang_up(self) -> None:
         """Ends the stream that another thread reads; there it is `Unreachable`."""
@@ -165,6 +184,8 @@ class Connection:
         secure, host, port = self._where()
         kind = HTTPSConnection if secure else HTTPConnection
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        if self._here:
+            headers[STORE_HEADER] = quote(os.path.realpath(store_folder()))
         try:
             wanted = urlencode({name: value for name, value in query.items() if value not in (None, "")})
             target = quote(path) + (f"?{wanted}" if wanted else "")
@@ -181,11 +202,10 @@ class Connection:
                 response = connection.getresponse()
             except (OSError, HTTPException, ValueError) as error:
                 why = error.strerror if isinstance(error, OSError) and error.strerror else error
-                raise Unreachable(
-                    f"nobody answers at {self.address} ({why}): start it with `optimus up`, "
-                    "or name another target (--target, OPTIMUS_TARGET)"
-                ) from error
+                raise Unreachable(self._nobody(f"nobody answers at {self.address} ({why})")) from error
             with closing(response):
+                if response.status == MISDIRECTED and self._here:
+                    raise Unreachable(self._nobody(f"at {self.address} one of another store answers"))
                 if response.status >= 400:
                     raise _refusal(response)
                 try:
@@ -195,8 +215,19 @@ class Connection:
                 except (OSError, HTTPException, ValueError) as error:
                     raise Unreachable(f"what {self.address} said broke off, or cannot be read: {error}") from error
 
+    def _nobody(self, why: str = "") -> str:
+        """Why there is none to ask, and what to do about it."""
+        if not self._here:
+            return f"{why}: start it with `optimus up`, {OTHERWISE}"
+        folder = store_folder()
+        named = f" --store {shlex.quote(str(folder))}" if _named_store or os.environ.get("OPTIMUS_STORE") else ""
+        left = f" any more: {why}, the address that it left" if why else ""
+        return f"no `optimus up` runs on store {folder}{left}: start it with `optimus up{named}`, {OTHERWISE}"
+
     def _where(self) -> tuple[bool, str, int]:
         """Whether it is secure, the host, the port."""
+        if not self.address:
+            raise Unreachable(self._nobody())
         try:
             parts = urlsplit(self.address if "//" in self.address else f"http://{self.address}")
             port = parts.port

@@ -41,7 +41,8 @@ def progress_of(view: Mapping[str, Any], now_ms: int) -> Progress:
     if fraction is None and step is not None and total:
         fraction = min(step / total, 1.0)
     if view.get("phase") == "Succeeded":  # its last word may have come too late to be read
-        return Progress(None if fraction is None else 1.0, step, total)
+        agrees = step is not None and total is not None and step >= total
+        return Progress(None if fraction is None else 1.0, step if agrees or not total else None, total)
     if view.get("phase") not in RUNS or told.get("phase", "running") != "running" or _is_old(told, view):
         return Progress(fraction, step, total)
     said_ms = _number(told.get("updated_ms"))

@@ -84,7 +84,7 @@ class OneMachine:
 
     @property
     def address(self) -> str:
-        return self._asked.address
+        return self._asked.address or HERE
 
     def jobs(self, **wanted: str) -> list[View]:
         found: list[View] = self._asked.get("/v1/jobs", **wanted)

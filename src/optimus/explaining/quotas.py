@@ -9,9 +9,9 @@ from msgspec import structs
 from optimus.explaining.suggestion import Idea, Suggestion, first_that_works, tried
 from optimus.explaining.trying import Change, Trials
 from optimus.model.pools import DEFAULT_POOL
-from optimus.model.queues import GPU, PoolQuota, Queue, Quota
+from optimus.model.queues import CORE_RESOURCES, GPU, PoolQuota, Queue, Quota
 from optimus.model.reasons import Code, Reason
-from optimus.model.units import format_gpu
+from optimus.model.units import format_gpu, format_resource
 from optimus.model.workloads import ANY_POOL
 
 POOLS = 3
@@ -60,13 +60,37 @@ def quota_of(queue: Queue, pool: str) -> Quota:
 def with_quota(queue: Queue, pool: str, quota: Quota) -> Queue:
     mine = next((one for one in queue.quotas if one.pool == pool), PoolQuota(pool=pool))
     changed = structs.replace(mine, resources={**mine.resources, GPU: quota})
-    return structs.replace(queue, quotas=(*(one for one in queue.quotas if one.pool != pool), changed))
+    others = {one.pool: one for one in queue.quotas}
+    return structs.replace(queue, quotas=tuple({**others, pool: changed}.values()))
 
 
 def _idea(kind: str, queue: Queue, pool: str, before: int, after: int, changed: Queue) -> Idea:
     where = f" in pool {pool}" if pool != DEFAULT_POOL else ""
     words = f"a {kind} of {format_gpu(after)} GPUs instead of {format_gpu(before)} for queue {queue.name}{where}"
-    return Idea(kind, words, f"gpu: {{{kind}: {format_gpu(after)}}}", Change(queues=(changed,)), "queue")
+    return Idea(kind, words, written(changed), Change(queues=(changed,)), "queue")
+
+
+def written(queue: Queue) -> str:
+    """All its quotas as a document has them: whoever submits just this loses none of the others."""
+    beside = [_resources(one) for one in queue.quotas if one.pool == DEFAULT_POOL and one.resources]
+    named = [f"{{name: {one.pool}, {_resources(one)}}}" for one in queue.quotas if one.pool != DEFAULT_POOL]
+    return ", ".join([*beside, *([f"pools: [{', '.join(named)}]"] if named else [])])
+
+
+def _resources(quotas: PoolQuota) -> str:
+    core = [f"{name}: {_quota(name, one)}" for name, one in quotas.resources.items() if name in CORE_RESOURCES]
+    others = [f"{name}: {_quota(name, one)}" for name, one in quotas.resources.items() if name not in CORE_RESOURCES]
+    return ", ".join([*core, *([f"accelerators: {{{', '.join(others)}}}"] if others else [])])
+
+
+def _quota(resource: str, quota: Quota) -> str:
+    limit = None if quota.limit is None else format_resource(resource, quota.limit)
+    parts = {
+        "guarantee": format_resource(resource, quota.guarantee) if quota.guarantee or limit is None else None,
+        "limit": limit,
+        "weight": str(quota.weight) if quota.weight != 1 else None,
+    }
+    return f"{{{', '.join(f'{name}: {value}' for name, value in parts.items() if value is not None)}}}"
 
 
 def _pools(trials: Trials) -> list[str]:

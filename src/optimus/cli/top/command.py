@@ -11,7 +11,7 @@ import typer
 from optimus.cli.showing import console
 from optimus.cli.target import Address, connection_to, reached
 from optimus.cli.top.watching import Changes, Source, Stream
-from optimus.client.connection import find_address
+from optimus.client.connection import find_name
 from optimus.client.targets import Target, is_cluster, target_of
 
 OnlyQueue = Annotated[str, typer.Option("--queue", metavar="NAME", help="Jobs of this queue, and of those below it.")]
@@ -26,7 +26,7 @@ def top(queue: OnlyQueue = "", address: Address = "") -> None:
         told = "Error: `optimus top` needs a terminal: into a pipe or a file, use `optimus get jobs` (or -o json)"
         console(stderr=True).print(told, style="red", markup=False)
         raise typer.Exit(1)
-    if is_cluster(find_address(address)):
+    if is_cluster(find_name(address)):
         with reached(address) as cluster:
             _run(Changes(cluster), cluster, queue, address)
         return

@@ -50,6 +50,7 @@ def queue_rows(queues: Sequence[View], nodes: Sequence[View], pools: Sequence[Vi
     for depth, queue, below in _tree(queues):
         running, waiting = (sum(one[key] for one in below) for key in ("running", "waiting"))
         for number, share in enumerate(queue["gpu"] or [NO_SHARE]):
+            there = [s["running"] for one in below for s in one["gpu"] if s["pool"] == share["pool"] and "running" in s]
             use, guarantee = share["allocatedMilli"], guaranteed.get((queue["name"], share["pool"]), 0)
             found.append(
                 QueueRow(
@@ -62,7 +63,7 @@ def queue_rows(queues: Sequence[View], nodes: Sequence[View], pools: Sequence[Vi
                     limit=share["limitMilli"],
                     borrowed=max(use - guarantee, 0),
                     lent=max(guarantee - use - free.get(share["pool"], 0), 0),
-                    running=running if not number else 0,
+                    running=sum(there) if there else running if not number else 0,
                     waiting=waiting if not number else 0,
                     state=queue["state"],
                 )

@@ -25,6 +25,8 @@ from optimus.engine.copying import copy_of
 from optimus.lives import loss_of, when_resumed
 from optimus.model.gang_validation import MOST_REPLICAS
 from optimus.model.jobs import Job
+from optimus.model.pools import DEFAULT_POOL
+from optimus.model.queues import Queue
 from optimus.model.workloads import Group, Request
 
 MOST_NAMED = 10
@@ -76,6 +78,7 @@ class Desk:
                 "invalid", f"{source}: there is nothing in it; write kind: UnifiedJob, Queue or NodePool"
             )
         known = {*self._body.queues, *(queue.name for queue in loaded.queues)}
+        self._demand_pools(loaded.queues, {pool.name for pool in loaded.pools}, source)
         self._demand_room(jobs, known, source, replace=replace)
         now_ms = _now_ms()
         for pool in loaded.pools:
@@ -227,6 +230,21 @@ class Desk:
         checkpoint = self._body.progress.get(workload, {}).get("checkpoint")
         step = checkpoint.get("step") if isinstance(checkpoint, dict) else None
         return step if isinstance(step, int) else None
+
+    def _demand_pools(self, queues: Iterable[Queue], coming: set[str], source: str) -> None:
+        """A quota in a pool that nobody has would be kept, and mean nothing."""
+        seen = self._body.engine.state.pool_views
+        with_nodes = {view.pool.name for view in seen if len(view.rows)} or {DEFAULT_POOL}
+        known = {*self._body.pools, *coming, *with_nodes}
+        wrong = [
+            f"{source}: queue {queue.name} has a quota in the pool {quota.pool}, which nobody has; "
+            f"name the pool under pools: {_listed(known)}"
+            for queue in queues
+            for quota in queue.quotas
+            if quota.pool not in known
+        ]
+        if wrong:
+            raise RefusedError("invalid", "\n".join(wrong))
 
     def _demand_room(self, jobs: list[Job], known: set[str], source: str, *, replace: bool) -> None:
         """All that stands in the way is told at once."""

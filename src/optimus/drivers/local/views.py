@@ -135,6 +135,8 @@ class ShareView(Struct, frozen=True, kw_only=True, rename="camel"):
     demand_milli: int
     held_milli: int
     """Of what is allocated: held for work of it that waits, and idle or being left by others."""
+    running: int
+    """Jobs of its own that have something there."""
 
 
 class QueueView(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -240,10 +242,13 @@ def queue_views(body: Body) -> list[QueueView]:
     shares = {(s.queue, s.pool): s for s in (body.plan.shares if body.plan else ()) if s.resource == GPU}
     running: Counter[str] = Counter()
     waiting: Counter[str] = Counter()
+    there: Counter[tuple[str, str]] = Counter()
+    pool_of = {node.name: view.pool.name for view in body.engine.state.pool_views for node in view.nodes}
     for life in body.lives.values():
         if not life.over:
             mine = body.workload(life.workload).queue
             (running if life.places else waiting)[mine] += 1
+            there.update({(mine, pool_of.get(place.node, "")) for place in life.places})
     found, held = [], held_milli(_holds(body), {name: queue.parent for name, queue in body.queues.items()})
     for name, queue in sorted(body.queues.items()):
         quotas = {quota.pool: quota.resources[GPU] for quota in queue.quotas if GPU in quota.resources}
@@ -261,6 +266,7 @@ def queue_views(body: Body) -> list[QueueView]:
                     allocated_milli=share.allocated if share else 0,
                     demand_milli=share.demand if share else 0,
                     held_milli=held[name, pool],
+                    running=there[name, pool],
                 )
             )
         found.append(

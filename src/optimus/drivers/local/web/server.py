@@ -20,15 +20,18 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import unquote
 
 import msgspec
 from aiohttp import web
 
 from optimus import __version__
+from optimus.client.connection import MISDIRECTED, STORE_HEADER
 from optimus.drivers.local.journaling import FOLDER
 from optimus.drivers.local.line import RefusedError
 from optimus.drivers.local.web import openapi
@@ -53,7 +56,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def application(mirror: Mirror, store: Path, *, token: str = "") -> web.Application:
-    app = web.Application(middlewares=[_errors, _guard(token)], client_max_size=MOST_BYTES)
+    app = web.Application(middlewares=[_errors, _same_store(store), _guard(token)], client_max_size=MOST_BYTES)
     app[MIRROR] = mirror
     jobs = "/v1/jobs/{namespace}/{name}"
     app.add_routes(
@@ -141,6 +144,19 @@ def _guard(token: str) -> Any:
         return await handler(request)
 
     return guard
+
+
+def _same_store(store: Path) -> Any:
+    """Whoever found this address in a store wants the scheduler of that store, and no other that got its port."""
+
+    @web.middleware
+    async def same_store(request: web.Request, handler: Handler) -> web.StreamResponse:
+        asked = unquote(request.headers.get(STORE_HEADER, ""))
+        if asked and asked != os.path.realpath(store):
+            return refused("missing", "this is the scheduler of another store", MISDIRECTED)
+        return await handler(request)
+
+    return same_store
 
 
 def _stranger(request: web.Request) -> str | None:

@@ -4,30 +4,34 @@ Why: an average hides the one who waits a day longer; both are shown.
 Owns: the record of a what-if. Fields may be added, none changes its meaning while `version` stays.
 Must not: play or print.
 
-Waiting is all time without resources of all work that was not refused; of what has not finished, so far. From a present
-it counts from now on. With several samples, every number is the median of that number over the futures, because one
-future in which something runs for a week would make a mean like none of them; how much the difference varies from
-future to future stands beside it.
+Waiting is all time without resources of all work that starts in both worlds; of what has not finished, so far.
+Completion is of what finishes in both. Who starts in one only would make that world look worse for letting it start: it
+is told by name. From a present, waiting counts from now on. With several samples, every number is the median of that
+number over the futures, because one future in which something runs for a week would make a mean like none of them; how
+much the difference varies from future to future stands beside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
 from optimus.drivers.sim.forecasting.foreseeing import quantile
 from optimus.drivers.sim.measuring import Metrics
 from optimus.drivers.sim.measuring.averaging import typical
 from optimus.drivers.sim.measuring.capacity import HOUR_MS, total_gpus
+from optimus.drivers.sim.measuring.columns import Columns, Floats
 from optimus.drivers.sim.measuring.spreads import Spread, spread, tidy
 from optimus.drivers.sim.standing import guarantees_gpus
 from optimus.drivers.sim.whatif.moves import SAME_MS, MoveTold, Range, most_first, moves, range_of
 from optimus.drivers.sim.whatif.worlds import Pair, Played
 
-VERSION = 2
+VERSION = 3
 
 
 class QueueTold(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -40,7 +44,7 @@ class QueueTold(Struct, frozen=True, kw_only=True, rename="camel"):
     """What it used, as part of the cluster over time."""
     gpu_hours: float
     wait_ms: Spread
-    """Of its finished jobs."""
+    """Of its jobs that start in both worlds."""
 
 
 class CostTold(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -63,9 +67,11 @@ class WorldTold(Struct, frozen=True, kw_only=True, rename="camel"):
     unfinished: float
     rejected: float
     wait_ms: Spread
+    """Of what starts in both worlds, as the longest."""
     longest_wait_ms: float
     longest_waiter: str
     jct_ms: Spread
+    """Of what finishes in both worlds."""
     gpu_hours: float
     lost_gpu_hours: float
     allocated: float | None
@@ -98,6 +104,10 @@ class Effect(Struct, frozen=True, kw_only=True, rename="camel"):
     same: int
     starts: tuple[StartTold, ...]
     """Whoever starts at another time, the largest difference first."""
+    starts_now: tuple[str, ...]
+    """Who starts in the changed world only (in half of the futures or more)."""
+    starts_no_more: tuple[str, ...]
+    """Who starts today only."""
     differences: dict[str, Range]
     """Of both worlds, future by future, by the path of the number in them: `waitMs.average`."""
     gain: int
@@ -118,10 +128,10 @@ def effect(pairs: Sequence[Pair], policies: tuple[str, str], price: float | None
     everybody = moves(pairs)
     paying = [one for one in everybody if one.pays]
     gaining = [one for one in everybody if one.gains]
-    each = [
-        (_world(one, policies[0], price, window), _world(two, policies[1], price, window))
-        for (one, two), window in zip(pairs, windows, strict=True)
-    ]
+    each = []
+    for (one, two), window in zip(pairs, windows, strict=True):
+        both = _Both(_started(one) & _started(two), _finished(one) & _finished(two))
+        each.append((_world(one, policies[0], price, window, both), _world(two, policies[1], price, window, both)))
     return Effect(
         today=typical([one for one, _ in each]),
         changed=typical([two for _, two in each]),
@@ -131,6 +141,10 @@ def effect(pairs: Sequence[Pair], policies: tuple[str, str], price: float | None
         later=len(differing) - sooner,
         same=len(moved) - len(differing),
         starts=tuple(sorted(differing, key=_largest)),
+        starts_now=tuple(sorted(one.workload for one in moved if one.today_ms is None and one.changed_ms is not None)),
+        starts_no_more=tuple(
+            sorted(one.workload for one in moved if one.changed_ms is None and one.today_ms is not None)
+        ),
         differences=_differences(each),
         gain=len(gaining),
         pay=len(paying),
@@ -166,10 +180,29 @@ def _window(played: Played) -> int:
     return max(int(columns.left_ms.max(initial=begin)) - begin, 0)
 
 
-def _world(played: Played, policy: str, price: float | None, compared_ms: int) -> WorldTold:
+class _Both(NamedTuple):
+    """Who can be compared, by name."""
+
+    started: set[str]
+    finished: set[str]
+
+
+def _started(played: Played) -> set[str]:
+    return {*played.ran, *(name for name, at_ms in played.starts.items() if at_ms is not None)}
+
+
+def _finished(played: Played) -> set[str]:
+    columns = played.measured.columns
+    return {name for name, done in zip(columns.asked.names, columns.finished, strict=True) if done}
+
+
+def _world(played: Played, policy: str, price: float | None, compared_ms: int, both: _Both) -> WorldTold:
     """Of one future."""
-    metrics, setup = played.measured.metrics, played.setup
+    metrics, setup, columns = played.measured.metrics, played.setup, played.measured.columns
     gpus = total_gpus(setup)
+    wait_ms = _of(columns, columns.wait_ms, both.started)
+    longest_ms = np.nan_to_num(_of(columns, columns.longest_wait_ms, both.started), nan=-1.0)
+    longest = int(longest_ms.argmax()) if longest_ms.max(initial=0.0) > 0 else None
     return WorldTold(
         policy=policy,
         nodes=len(setup.nodes),
@@ -178,22 +211,29 @@ def _world(played: Played, policy: str, price: float | None, compared_ms: int) -
         finished=float(metrics.finished),
         unfinished=float(metrics.unfinished),
         rejected=float(metrics.rejected),
-        wait_ms=spread(played.measured.columns.wait_ms),
-        longest_wait_ms=tidy(metrics.longest_wait_ms),
-        longest_waiter=metrics.longest_waiter,
-        jct_ms=metrics.jct_ms,
+        wait_ms=spread(wait_ms),
+        longest_wait_ms=0.0 if longest is None else tidy(longest_ms[longest]),
+        longest_waiter="" if longest is None else columns.asked.names[longest],
+        jct_ms=spread(_of(columns, columns.jct_ms, both.finished)),
         gpu_hours=metrics.use.gpu_hours,
         lost_gpu_hours=metrics.use.lost_gpu_hours,
         allocated=metrics.use.allocated,
         preemptions=float(metrics.preemptions),
         window_ms=float(_window(played)),
-        queues=_queues(metrics, played),
+        queues=_queues(metrics, played, wait_ms),
         cost=None if price is None else _cost(metrics, price, gpus * compared_ms / HOUR_MS),
     )
 
 
-def _queues(metrics: Metrics, played: Played) -> tuple[QueueTold, ...]:
+def _of(columns: Columns, values: Floats, names: set[str]) -> Floats:
+    """Those of the names; the others are no numbers."""
+    return np.where([name in names for name in columns.asked.names], values, np.nan)
+
+
+def _queues(metrics: Metrics, played: Played, wait_ms: Floats) -> tuple[QueueTold, ...]:
     guarantees = guarantees_gpus(played.setup)
+    asked = played.measured.columns.asked
+    row_of = {name: row for row, name in enumerate(asked.queues)}
     return tuple(
         QueueTold(
             queue=one.queue,
@@ -202,7 +242,7 @@ def _queues(metrics: Metrics, played: Played) -> tuple[QueueTold, ...]:
             due_share=one.due_share,
             share=one.share,
             gpu_hours=one.gpu_hours,
-            wait_ms=one.wait_ms,
+            wait_ms=spread(wait_ms[asked.queue == row_of[one.queue]]) if one.queue in row_of else one.wait_ms,
         )
         for one in metrics.queues
     )

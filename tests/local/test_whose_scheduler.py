@@ -1,0 +1,86 @@
+"""A command goes to the scheduler of the store that is meant, and to no other that happens to listen."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from optimus.client import Connection, Unreachable
+from tests.local.machines import PATIENCE_S, Up
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    up = Up(tmp_path_factory.mktemp("theirs"), "--nodes", "1", "--gpus", "1")
+    assert up.cli("run", "-d", "--name", "theirs", "--", "sleep", "1000").returncode == 0
+    yield up
+    up.end()
+
+
+def asked(store: Path | str, *words: str, **extra: str) -> subprocess.CompletedProcess[str]:
+    kept = {key: value for key, value in os.environ.items() if key not in ("OPTIMUS_TARGET", "OPTIMUS_ADDRESS")}
+    return subprocess.run(
+        [sys.executable, "-m", "optimus", *words],
+        env={**kept, "OPTIMUS_STORE": str(store), **extra},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("words", [("get", "jobs"), ("cancel", "theirs"), ("run", "--", "true"), ("top", "--once")])
+def test_nobody_is_up_on_the_store_that_is_named(tmp_path: Path, words: tuple[str, ...]) -> None:
+    nobody = tmp_path / "nobody here"
+    ran = asked(nobody, *words)
+    assert ran.returncode in (1, 2) and not ran.stdout
+    if words[0] != "top":
+        assert ran.stderr == (
+            f"Error: no `optimus up` runs on store {nobody}: start it with `optimus up --store '{nobody}'`, "
+            "or name another target (--target, OPTIMUS_TARGET)\n"
+        )
+
+
+def test_nor_on_the_one_that_is_not_named(tmp_path: Path) -> None:
+    ran = asked("", "get", "jobs", XDG_DATA_HOME=str(tmp_path))
+    assert ran.returncode == 1
+    assert f"runs on store {tmp_path}/optimus: start it with `optimus up`, or name" in ran.stderr
+
+
+def test_an_address_that_was_left_and_nobody_answers(tmp_path: Path) -> None:
+    (tmp_path / "address").write_text("http://127.0.0.1:1\n")
+    ran = asked(tmp_path, "get", "jobs")
+    assert ran.returncode == 1
+    assert (
+        f"no `optimus up` runs on store {tmp_path} any more: nobody answers at http://127.0.0.1:1 "
+        "(Connection refused), the address that it left: start it with"
+    ) in ran.stderr
+
+
+def test_an_address_that_was_left_and_is_anothers_by_now(up: Up, tmp_path: Path) -> None:
+    (tmp_path / "address").write_text(f"{up.api.address}\n")
+    for words in (("get", "jobs"), ("cancel", "theirs"), ("submit", "-")):
+        ran = asked(tmp_path, *words)
+        assert ran.returncode == 1 and not ran.stdout, words
+        assert f"runs on store {tmp_path} any more: at {up.api.address} one of another store answers" in ran.stderr
+    assert up.phase("theirs") == "Running"
+
+
+def test_from_python_too(up: Up, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "address").write_text(f"{up.api.address}\n")
+    monkeypatch.setenv("OPTIMUS_STORE", str(tmp_path))
+    monkeypatch.delenv("OPTIMUS_TARGET", raising=False)
+    monkeypatch.delenv("OPTIMUS_ADDRESS", raising=False)
+    with pytest.raises(Unreachable, match="one of another store answers"):
+        Connection().get("/v1/jobs")
+    assert Connection(up.api.address).get("/v1/jobs"), "whoever names the address means it"
+
+
+def test_a_store_by_another_name_is_the_same_store(up: Up, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(up.folder)
+    assert "theirs" in asked(tmp_path / "link", "get", "jobs").stdout
