@@ -259,7 +259,7 @@ class Body:
             return
         if unlimited:
             text = f"replica {replica.role}-{replica.ordinal} is not held to its limits: {unlimited}"
-            self.happened(at_ms, job_of_workload(workload), "NotLimited", text)
+            self.happened(at_ms, workload, "NotLimited", text)
         self._put_replica(workload, structs.replace(replica, started_ms=at_ms))
         self._facts.append(SlotRunning(workload, *replica.slot, since_ms=at_ms))
 
@@ -275,7 +275,9 @@ class Body:
         self._facts.append(fact)
 
     def happened(self, at_ms: int, who: str, code: str, text: str) -> None:
-        self._unwritten.happenings.append(Happening(at_ms, who, code, text))
+        """To a job, to one part of it, or to something else."""
+        job = job_of_workload(who)
+        self._unwritten.happenings.append(Happening(at_ms, job, code, text, who.removeprefix(job).removeprefix("/")))
 
     # -- a turn -------------------------------------------------------------------------------------------------------
 
@@ -332,16 +334,16 @@ class Body:
             match action:
                 case Start(_, pool, placements):
                     self._put_life(grant(life, _places(placements)))
-                    self.happened(now_ms, job_of_workload(life.workload), "Admitted", f"to pool {pool}")
+                    self.happened(now_ms, life.workload, "Admitted", f"to pool {pool}")
                 case Grow(_, placements):
                     self._put_life(grant(life, _places(placements)))
                     more = f"by {counted(len(placements), 'replica')}"
-                    self.happened(now_ms, job_of_workload(life.workload), "Grown", more)
+                    self.happened(now_ms, life.workload, "Grown", more)
                 case Evict():
                     self._evict(life, action, now_ms)
                 case Shrink(_, slots, cause):
                     self._put_life(take_away(life, slots))
-                    self.happened(now_ms, job_of_workload(life.workload), str(cause.code), cause.text())
+                    self.happened(now_ms, life.workload, str(cause.code), cause.text())
                 case Reject():
                     self._end(life, Outcome.FAILED, action.cause.text(), now_ms)
                 case Hold() | Drop():
@@ -356,7 +358,7 @@ class Body:
     def _evict(self, life: Life, action: Evict, now_ms: int) -> None:
         text = action.cause.text()
         if action.cause.code is not Code.SUSPENDED:  # that was told when somebody wished it
-            self.happened(now_ms, job_of_workload(life.workload), str(action.cause.code), text)
+            self.happened(now_ms, life.workload, str(action.cause.code), text)
         if action.final:
             self._end(life, Outcome.FAILED, text, now_ms)
         else:
@@ -391,7 +393,8 @@ class Body:
             self._workload_of_start.pop(replica.start, None)
             self._unwritten.drop(replica.start)
         for place in changes.start:
-            start = f"{one.uid}-{_part(life, one)}{life.attempt}-{place.role}-{place.ordinal}-{now_ms}"
+            part = f"{part_of(life)}-" if one.job.array else ""
+            start = f"{one.uid}-{part}{life.attempt}-{place.role}-{place.ordinal}-{now_ms}"
             made = Replica(start=start, role=place.role, ordinal=place.ordinal, node=place.node, devices=place.devices)
             self._put_replica(workload, made, touch=False)
             self._undone.spawns.append((start, place, workload))
@@ -410,12 +413,12 @@ class Body:
 
     def _note_end(self, before: Life, life: Life, now_ms: int) -> None:
         if life.leaving is not None and before.leaving is None:
-            self.happened(now_ms, job_of_workload(life.workload), life.leaving.cause.capitalize(), life.leaving.text)
+            self.happened(now_ms, life.workload, life.leaving.cause.capitalize(), life.leaving.text)
         elif life.failures > before.failures and not life.over:  # it failed and has left in one step: it waits again
-            self.happened(now_ms, job_of_workload(life.workload), "Failed", life.last_text)
+            self.happened(now_ms, life.workload, "Failed", life.last_text)
         if life.outcome is None or before.over:
             return
-        self.happened(now_ms, job_of_workload(life.workload), life.outcome.capitalize(), life.ended_text)
+        self.happened(now_ms, life.workload, life.outcome.capitalize(), life.ended_text)
         self._open_parts[job_of_workload(life.workload)] -= 1
         if not self._open_parts[job_of_workload(life.workload)]:
             self._unwritten.jobs.add(job_of_workload(life.workload))
@@ -510,9 +513,9 @@ class Body:
         return workload, self.replicas.get(workload, {}).get(start)
 
 
-def _part(life: Life, one: Submitted) -> str:
-    part = life.workload.removeprefix(one.job.id).removeprefix("/")
-    return f"{part}-" if part else ""
+def part_of(life: Life) -> str:
+    """Its number in an array; empty if it is none."""
+    return life.workload.removeprefix(job_of_workload(life.workload)).removeprefix("/")
 
 
 def _places(placements: Iterable[Placement]) -> list[Place]:

@@ -32,7 +32,6 @@ from optimus.drivers.local.retention import Retention
 from optimus.drivers.local.store import Store, StoreError
 from optimus.engine.engine import Engine
 from optimus.lives import Ended
-from optimus.model.jobs import job_of_workload
 from optimus.model.nodes import Node
 from optimus.model.reasons import Code, named, reason
 
@@ -116,9 +115,9 @@ class Running:
         there = [body.nodes[name] for name in body.gone]
         for life in body.lives.values():
             if where := body.left_behind(life):
-                left, job = reason(Code.LEFT_BEHIND, where=named(where)), job_of_workload(life.workload)
+                left = reason(Code.LEFT_BEHIND, where=named(where))
                 told.append(f"{life.workload.removeprefix('default/')} {left.text()}")
-                body.happened(now_ms(), job, str(left.code), left.text())
+                body.happened(now_ms(), life.workload, str(left.code), left.text())
         new = remembered(structs.replace(cluster, nodes=body.cluster), known, there)
         if new != known:
             with contextlib.suppress(StoreError), self.store.turn():  # on a full disk, at another start

@@ -33,6 +33,8 @@ class Reading:
     replica: str
     start: str
     attempt: int
+    part: int | None = None
+    """Of an array."""
     at: int = 0
     number: int = 0
     rest: list[bytes] = field(default_factory=list)
@@ -68,26 +70,35 @@ class Chosen(Struct, frozen=True, kw_only=True):
     replica: str = ""
     """`worker-0`, of an array `3-worker-0`."""
     attempt: int | None = None
+    part: int | None = None
+    """Of an array."""
 
     def takes(self, one: Reading) -> bool:
-        return self.replica in ("", one.replica) and self.attempt in (None, one.attempt)
+        return (
+            self.replica in ("", one.replica) and self.attempt in (None, one.attempt) and self.part in (None, one.part)
+        )
 
 
 def starts_of(runs: Path, uid: str, chosen: Chosen = Chosen()) -> list[Reading]:  # noqa: B008 - frozen
-    """The starts of a job, the oldest first."""
+    """The starts of a job: part by part, and the oldest first."""
     found = []
     for folder in runs.glob(f"{uid}-*"):
-        replica, attempt = named(folder.name, uid)
-        found.append(Reading(folder / "log", replica, folder.name, attempt))
-    return sorted(filter(chosen.takes, found), key=lambda reading: (_began(reading.start), in_order(reading.start)))
+        replica, attempt, part = named(folder.name, uid)
+        found.append(Reading(folder / "log", replica, folder.name, attempt, part))
+    return sorted(filter(chosen.takes, found), key=_in_turn)
 
 
-def named(start: str, uid: str) -> tuple[str, int]:
-    """`uid-[part-]attempt-role-ordinal-ms` -> `[part-]role-ordinal`, attempt."""
+def _in_turn(one: Reading) -> tuple[int, int, list[tuple[int, str]]]:
+    return -1 if one.part is None else one.part, _began(one.start), in_order(one.start)
+
+
+def named(start: str, uid: str) -> tuple[str, int, int | None]:
+    """`uid-[part-]attempt-role-ordinal-ms` -> `[part-]role-ordinal`, attempt, part."""
     words = start.removeprefix(f"{uid}-").split("-")
-    part = f"{words[0]}-" if len(words) > 4 and words[1].isdigit() else ""
-    number, *rest = words[1:] if part else words
-    return part + "-".join(rest[:-1]), int(number) if number.isdigit() else 0
+    part = int(words[0]) if len(words) > 4 and words[0].isdigit() and words[1].isdigit() else None
+    number, *rest = words[1:] if part is not None else words
+    replica = "-".join(rest[:-1] if part is None else (words[0], *rest[:-1]))
+    return replica, int(number) if number.isdigit() else 0, part
 
 
 def in_order(name: str) -> list[tuple[int, str]]:

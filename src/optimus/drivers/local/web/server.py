@@ -303,12 +303,12 @@ def _logs(runs: Path) -> Handler:
         job = (await _shown(request)).get("jobs", {}).get(_name(request))
         if job is None:
             raise RefusedError("missing", f"there is no job {_name(request)}")
-        query, mirror = _asked(request, "follow", "tail", "replica", "attempt"), request.app[MIRROR]
+        query, mirror = _asked(request, "follow", "tail", "replica", "attempt", "part"), request.app[MIRROR]
         tail = _lines(query["tail"]) if "tail" in query else None
         follow = FLAGS.get(query.get("follow", "").lower())
         if follow is None:
             raise RefusedError("invalid", f"follow is 1 or 0, not {query['follow']}")
-        chosen = Chosen(replica=query.get("replica", ""), attempt=_attempt(query.get("attempt", "")))
+        chosen = _chosen(query, job, _name(request))
         if follow and not job["final"]:
             _demand_possible(runs, job, _name(request), chosen)
         else:
@@ -330,6 +330,18 @@ def _logs(runs: Path) -> Handler:
     return handler
 
 
+def _chosen(query: dict[str, str], job: dict[str, Any], name: str) -> Chosen:
+    """A replica of an array that is only a number is a part."""
+    parts, replica, part = sum(job["counts"].values()), query.get("replica", ""), query.get("part", "")
+    if parts and not part and replica.isascii() and replica.isdigit():
+        replica, part = "", replica
+    if part and not parts:
+        raise RefusedError("invalid", f"{name} is no array: it has no parts")
+    if part and not (part.isascii() and part.isdigit() and len(part) < 10 and int(part) < parts):
+        raise RefusedError("missing", f"{name} has no part {part[:40]}; its parts are 0 to {parts - 1}")
+    return Chosen(replica=replica, attempt=_attempt(query.get("attempt", "")), part=int(part) if part else None)
+
+
 def _demand_starts(runs: Path, uid: str, job: str, chosen: Chosen) -> None:
     """Nothing, because of a wrong letter, would be a wrong answer."""
     everything = starts_of(runs, uid)
@@ -338,6 +350,8 @@ def _demand_starts(runs: Path, uid: str, job: str, chosen: Chosen) -> None:
     if chosen.attempt is not None and all(one.attempt != chosen.attempt for one in everything):
         known = sorted({one.attempt for one in everything})
         raise RefusedError("missing", f"{job} has no output of attempt {chosen.attempt}; known are {_few(known)}")
+    if not chosen.replica:  # of a part: it has no output of its own yet, and that is an answer
+        return
     names = sorted({one.replica for one in everything if chosen.attempt in (None, one.attempt)}, key=in_order)
     raise RefusedError("missing", f"{job} has no replica {chosen.replica}; known are {_few(names)}")
 
