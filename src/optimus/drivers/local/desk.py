@@ -19,6 +19,7 @@ from optimus.api.submitting import load_submission_text
 from optimus.api.writing import to_document
 from optimus.drivers.local import views
 from optimus.drivers.local.body import Body
+from optimus.drivers.local.clusters import DEFAULT_QUEUE
 from optimus.drivers.local.line import RefusedError
 from optimus.drivers.local.store import StoreError, Submitted
 from optimus.engine.copying import copy_of
@@ -67,16 +68,14 @@ class Desk:
         self._body.look_for_trouble()
         if self._body.trouble:
             raise RefusedError("unavailable", self._body.trouble)
-        loaded = load_submission_text(text, source, now_ms=_now_ms())
-        if loaded.errors:
-            raise RefusedError("invalid", "\n".join(str(error) for error in loaded.errors))
+        loaded = load_submission_text(text, source, now_ms=_now_ms(), known=self._body.queues)
         jobs = [_counted(job) for job in loaded.jobs]
-        if not (loaded.jobs or loaded.queues or loaded.pools):
+        if not (loaded.errors or loaded.jobs or loaded.queues or loaded.pools):
             raise RefusedError(
                 "invalid", f"{source}: there is nothing in it; write kind: UnifiedJob, Queue or NodePool"
             )
         known = {*self._body.queues, *(queue.name for queue in loaded.queues)}
-        self._demand_room(jobs, known, source, replace=replace)
+        self._demand_room([str(error) for error in loaded.errors], jobs, known, source, replace=replace)
         now_ms = _now_ms()
         for pool in loaded.pools:
             self._body.put_pool(pool)
@@ -228,17 +227,19 @@ class Desk:
         step = checkpoint.get("step") if isinstance(checkpoint, dict) else None
         return step if isinstance(step, int) else None
 
-    def _demand_room(self, jobs: list[Job], known: set[str], source: str, *, replace: bool) -> None:
-        """All that stands in the way is told at once."""
+    def _demand_room(self, errors: list[str], jobs: list[Job], known: set[str], source: str, *, replace: bool) -> None:
+        """All that stands in the way is told at once: what is wrong with the text, and what is here. A queue that is
+        named and nowhere is among the errors; a job that names none is in `default`, which may be gone."""
+        default = DEFAULT_QUEUE.name
         nowhere = [
-            f"{job.id}: there is no queue {job.workload.queue}; known are {_listed(known)}"
+            f"{source}: {job.id}: there is no queue {default}; known are {_listed(known)}"
             for job in jobs
-            if job.workload.queue not in known
+            if job.workload.queue == default and default not in known
         ]
-        taken = [text for job in jobs if (text := self._in_the_way(job, replace=replace))]
-        if nowhere or taken:
-            texts = "\n".join(f"{source}: {text}" for text in (*nowhere, *taken))
-            raise RefusedError("invalid" if nowhere else "conflict", texts)
+        taken = [f"{source}: {text}" for job in jobs if (text := self._in_the_way(job, replace=replace))]
+        if errors or nowhere or taken:
+            texts = "\n".join((*errors, *nowhere, *taken))
+            raise RefusedError("invalid" if errors or nowhere else "conflict", texts)
 
     def _in_the_way(self, job: Job, *, replace: bool) -> str:
         if job.id not in self._body.jobs:
