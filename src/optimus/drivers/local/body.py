@@ -209,18 +209,23 @@ class Body:
             if not life.over:
                 self._facts.append(WorkloadSeen(self.workload(life.workload)))
 
-    def forget(self, job: str) -> None:
-        """A job that is over is not remembered any longer."""
+    def forget(self, jobs: Sequence[str]) -> None:
+        """Jobs that are over are not remembered any longer."""
+        if not jobs:
+            return
         with self.store.turn():
-            self.store.drop_job(job)
-        for life in self.lives_of(job):
-            del self.lives[life.workload]
-            self.progress.pop(life.workload, None)
-            self.overdue.discard(life.workload)
-            self._workloads.pop(life.workload, None)
-            self.replicas.pop(life.workload, None)
-        del self.jobs[job], self._parts[job], self._open_parts[job]
-        self.changed.add(job)
+            for job in jobs:
+                self.store.drop_job(job)
+        for job in jobs:
+            for life in self.lives_of(job):
+                del self.lives[life.workload]
+                self.progress.pop(life.workload, None)
+                self.overdue.discard(life.workload)
+                self._workloads.pop(life.workload, None)
+                for start in self.replicas.pop(life.workload, {}):
+                    self._workload_of_start.pop(start, None)
+            del self.jobs[job], self._parts[job], self._open_parts[job]
+            self.changed.add(job)
 
     def cancel(self, job: str, text: str, now_ms: int) -> None:
         for life in self.lives_of(job):
@@ -480,6 +485,11 @@ class Body:
     def left_behind(self, life: Life) -> list[str]:
         """Where it is on something that is no longer part of the cluster."""
         return left_behind(life, self.nodes, self.gone) if self.gone else []
+
+    def is_live(self, start: str) -> bool:
+        """It was asked for, and its end is not known."""
+        _, replica = self._replica(start)
+        return replica is not None and replica.live
 
     def folder_of(self, start: str) -> Path:
         return self.store.folder / "runs" / start

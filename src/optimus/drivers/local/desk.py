@@ -21,11 +21,13 @@ from optimus.drivers.local import views
 from optimus.drivers.local.body import Body
 from optimus.drivers.local.clusters import DEFAULT_QUEUE
 from optimus.drivers.local.line import RefusedError
+from optimus.drivers.local.retention import FORGOTTEN
 from optimus.drivers.local.store import StoreError, Submitted
 from optimus.engine.copying import copy_of
 from optimus.lives import loss_of, when_resumed
 from optimus.model.gang_validation import MOST_REPLICAS
 from optimus.model.jobs import Job
+from optimus.model.units import format_moment_ms
 from optimus.model.workloads import Group, Request
 
 MOST_NAMED = 10
@@ -91,9 +93,7 @@ class Desk:
             )
             for job in jobs
         ]
-        for job in jobs:
-            if job.id in self._body.jobs:
-                self._body.forget(job.id)
+        self._body.forget([job.id for job in jobs if job.id in self._body.jobs])
         self._body.accept(submitted)
         return {
             "jobs": [job.id for job in jobs],
@@ -165,7 +165,9 @@ class Desk:
 
     def events(self, job: str) -> list[dict[str, Any]]:
         self._one(job)
-        return [msgspec.to_builtins(views.event_view(one)) for one in self._body.store.happenings(job)]
+        told = self._body.store.happenings(job)
+        # an earlier job of this name may have been forgotten: that is not of this one
+        return [msgspec.to_builtins(views.event_view(one)) for one in told if one.code != FORGOTTEN]
 
     def everything(self) -> dict[str, Any]:
         """For whoever has just come: what is shown of all that is there."""
@@ -188,6 +190,10 @@ class Desk:
     def _one(self, job: str) -> Submitted:
         one = self._body.jobs.get(job)
         if one is None:
+            last = self._body.store.happenings(job, 1)
+            if last and last[0].code == FORGOTTEN:
+                when = format_moment_ms(last[0].at_ms, _now_ms())
+                raise RefusedError("missing", f"there is no job {job} any more: it was over, and forgotten at {when}")
             raise RefusedError("missing", f"there is no job {job}")
         return one
 

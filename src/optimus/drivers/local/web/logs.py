@@ -8,6 +8,8 @@ Must not: keep a file open that nobody reads.
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -17,6 +19,8 @@ from msgspec import Struct
 
 LOOK_S = 0.15
 CHUNK = 256 << 10
+HOLE = re.compile(rb"\0{64,}")
+"""What is left of a part that was cut out, at its edges."""
 
 
 class Line(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -44,19 +48,21 @@ class Reading:
         """Whole lines of what has come since, the unfinished one too when nothing more will come; None: nothing new."""
         try:
             with self.path.open("rb") as file:
+                self.at = max(self.at, _data_from(file.fileno(), self.at))
                 file.seek(self.at)
-                new = file.read(CHUNK)
+                read = file.read(CHUNK)
         except OSError:
             return None
-        self.at += len(new)
+        self.at += len(read)
+        new = HOLE.sub(b"", read)
         first, *others = new.split(b"\n")
         self.rest.append(first)
         whole = []
         if others:
             whole, self.rest = [b"".join(self.rest), *others[:-1]], [others[-1]]
-        if last and not new and any(self.rest):
+        if last and not read and any(self.rest):
             whole, self.rest = [b"".join(self.rest)], []
-        return list(map(self._line, whole)) if new or whole else None
+        return list(map(self._line, whole)) if read or whole else None
 
     def _line(self, raw: bytes) -> Line:
         self.number += 1
@@ -115,6 +121,14 @@ def split_name(replica: str, *, array: bool) -> tuple[int | None, str, int]:
 
 def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and text == str(int(text)) else -1
+
+
+def _data_from(fd: int, at: int) -> int:
+    """Behind a hole, if there is one (`keeping.cutting`)."""
+    try:
+        return os.lseek(fd, at, os.SEEK_DATA)
+    except OSError:  # at its end
+        return at
 
 
 async def lines(

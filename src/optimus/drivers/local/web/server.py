@@ -38,6 +38,7 @@ from optimus.drivers.local.web.remembering import Remembered
 from optimus.lives import JobPhase
 
 LOG = logging.getLogger(__name__)
+CLEARED = "too much was written since (`--keep-runs` and `--keep-parts` of `optimus up`)"
 STATUS = {"invalid": 422, "conflict": 409, "missing": 404, "unavailable": 503}
 PHASES = tuple(phase.value for phase in JobPhase)
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
@@ -222,10 +223,15 @@ def _name(request: web.Request) -> str:
 
 
 async def _job(request: web.Request) -> web.Response:
-    job = (await _shown(request)).get("jobs", {}).get(_name(request))
+    return told(await _found(request))
+
+
+async def _found(request: web.Request) -> dict[str, Any]:
+    job: dict[str, Any] | None = (await _shown(request)).get("jobs", {}).get(_name(request))
     if job is None:
+        await request.app[MIRROR].call("events", job=_name(request))  # refused, and says whether it was ever there
         raise RefusedError("missing", f"there is no job {_name(request)}")
-    return told(job)
+    return job
 
 
 async def _submit(request: web.Request) -> web.Response:
@@ -300,9 +306,7 @@ async def _stream(request: web.Request, kind: str) -> AsyncIterator[web.StreamRe
 
 def _logs(runs: Path) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
-        job = (await _shown(request)).get("jobs", {}).get(_name(request))
-        if job is None:
-            raise RefusedError("missing", f"there is no job {_name(request)}")
+        job = await _found(request)
         query, mirror = _asked(request, "follow", "tail", "replica", "attempt", "part"), request.app[MIRROR]
         tail = _lines(query["tail"]) if "tail" in query else None
         follow = FLAGS.get(query.get("follow", "").lower())
@@ -312,7 +316,7 @@ def _logs(runs: Path) -> Handler:
         if follow and not job["final"]:
             _demand_possible(runs, job, _name(request), chosen)
         else:
-            _demand_starts(runs, job["uid"], _name(request), chosen)
+            _demand_starts(runs, job, _name(request), chosen)
 
         def over() -> bool:
             if request.transport is None:
@@ -342,16 +346,20 @@ def _chosen(query: dict[str, str], job: dict[str, Any], name: str) -> Chosen:
     return Chosen(replica=replica, attempt=_attempt(query.get("attempt", "")), part=int(part) if part else None)
 
 
-def _demand_starts(runs: Path, uid: str, job: str, chosen: Chosen) -> None:
-    """Nothing, because of a wrong letter, would be a wrong answer."""
-    everything = starts_of(runs, uid)
+def _demand_starts(runs: Path, view: dict[str, Any], job: str, chosen: Chosen) -> None:
+    """Nothing, because of a wrong letter or because it is gone, would be a wrong answer."""
+    everything = starts_of(runs, view["uid"])
+    if not everything and view["startedMs"] is not None:
+        raise RefusedError("missing", f"what {job} has written is cleared away: {CLEARED}")
     if chosen == Chosen() or not everything or any(chosen.takes(one) for one in everything):
         return
     if chosen.attempt is not None and all(one.attempt != chosen.attempt for one in everything):
         known = sorted({one.attempt for one in everything})
         raise RefusedError("missing", f"{job} has no output of attempt {chosen.attempt}; known are {_few(known)}")
-    if not chosen.replica:  # of a part: it has no output of its own yet, and that is an answer
-        return
+    if chosen.part is not None and not chosen.replica:
+        raise RefusedError(
+            "missing", f"there is no output of part {chosen.part} of {job}: it has not run, or {CLEARED}"
+        )
     names = sorted({one.replica for one in everything if chosen.attempt in (None, one.attempt)}, key=in_order)
     raise RefusedError("missing", f"{job} has no replica {chosen.replica}; known are {_few(names)}")
 
