@@ -147,7 +147,7 @@ def singles(machine: Machine, count: int) -> dict[str, Any]:
 
 def batches(machine: Machine, count: int, parts: int) -> dict[str, Any]:
     """Equal work, again and again: what is on the disk after each, when everything is cleared away that may be."""
-    seen = []
+    seen: list[dict[str, Any]] = []
     for number in range(count):
         machine.run_array(f"batch-{number}", parts)
         while len(os.listdir(machine.folder / "runs")) > parts:
