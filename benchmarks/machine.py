@@ -2,7 +2,10 @@
 
 Everything is in it: HTTP, the brain, the store (each turn written through to the disk), supervisors, logs and exits.
 Told are starts a second, beside a bare loop that starts and waits in the same run; the memory of the scheduler at the
-beginning, half-way and at the end; and what the store has grown to.
+beginning, half-way and at the end; and what the whole store takes on the disk: its file, `runs/`, the journal.
+
+A second machine keeps little (`--keep-parts`) and gets equal batches, one after the other: what the store has grown by
+from each to the next, once it has cleared away what it may.
 
     python -m benchmarks.machine     # 10,000 parts of an array, 3,000 jobs in one file, 300 jobs submitted one by one
     python -m benchmarks.machine --parts 500        # a look; writes nothing
@@ -11,6 +14,7 @@ beginning, half-way and at the end; and what the store has grown to.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -27,6 +31,9 @@ PARTS = 10_000
 DOCUMENTS = 3_000
 SINGLE = 300
 TARGET = 300
+BATCHES = 4
+BATCH = 1_000
+"""Parts of an array; as many are kept."""
 LOOK_S = 0.25
 BARE = 500
 
@@ -62,6 +69,15 @@ class Machine:
         extra = f", arraySize: {array}" if array else ""
         job = "kind: UnifiedJob\nmetadata: {{name: {}}}\nspec: {{command: [/bin/true], gpu: 1{}}}\n"
         self.api.post("/v1/submit", "---\n".join(job.format(name, extra) for name in names).encode())
+
+    def run_array(self, name: str, parts: int) -> None:
+        self.submit(name, array=parts)
+        while not self.api.get(f"/v1/jobs/default/{name}")["final"]:
+            time.sleep(LOOK_S)
+
+    def on_disk_mib(self) -> dict[str, float]:
+        """Of the store, by what it is for."""
+        return {part: _mib(self.folder.glob(files)) for part, files in PARTS_OF_STORE.items()}
 
     def rss_mib(self) -> float:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
@@ -129,8 +145,29 @@ def singles(machine: Machine, count: int) -> dict[str, Any]:
     return {"jobs": count, "submitted_per_s": round(count / submitted), "per_s": round(count / seconds)}
 
 
+def batches(machine: Machine, count: int, parts: int) -> dict[str, Any]:
+    """Equal work, again and again: what is on the disk after each, when everything is cleared away that may be."""
+    seen: list[dict[str, Any]] = []
+    for number in range(count):
+        machine.run_array(f"batch-{number}", parts)
+        while len(os.listdir(machine.folder / "runs")) > parts:
+            time.sleep(LOOK_S)
+        folders = len(os.listdir(machine.folder / "runs"))
+        seen.append({"starts": (number + 1) * parts, "folders": folders, "mib": machine.on_disk_mib()})
+    last, before = seen[-1]["mib"], seen[-2]["mib"]
+    return {"parts": parts, "after": seen, "growth_mib": {part: round(last[part] - before[part], 2) for part in last}}
+
+
+PARTS_OF_STORE = {"db": "optimus.db*", "runs": "runs/**/*", "journal": "journal/*"}
+
+
 def _mib(files: Iterable[Path]) -> float:
-    return round(sum(file.stat().st_size for file in files) / 2**20, 1)
+    """On the disk: of a folder with three small files, three blocks and its own."""
+    blocks = 0
+    for file in files:
+        with contextlib.suppress(FileNotFoundError):  # cleared away meanwhile
+            blocks += file.stat().st_blocks
+    return round(blocks * 512 / 2**20, 2)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -138,6 +175,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--parts", type=int, default=PARTS)
     parser.add_argument("--documents", type=int, default=DOCUMENTS)
     parser.add_argument("--single", type=int, default=SINGLE)
+    parser.add_argument("--batch", type=int, default=BATCH, help="parts of each of the equal batches")
     parser.add_argument("--journal", default="512Mi", metavar="SIZE", help="as of `optimus up`")
     chosen = parser.parse_args(arguments)
     bare = round(bare_per_s(BARE))
@@ -149,7 +187,12 @@ def main(arguments: list[str] | None = None) -> int:
             one_by_one = singles(machine, chosen.single)
         finally:
             machine.stop()
-        store_mib, journal_mib = (_mib(machine.folder.glob(files)) for files in ("optimus.db*", "journal/*.journal"))
+        store_mib = machine.on_disk_mib()
+        machine = Machine(Path(folder) / "small", "--journal", chosen.journal, "--keep-parts", str(chosen.batch))
+        try:
+            again = batches(machine, BATCHES, chosen.batch)
+        finally:
+            machine.stop()
     print(f"bare start and wait: {bare:,} a second")
     print(f"an array of {many['parts']:,}: {many['per_s']} starts a second (asked: {TARGET})")
     print(f"processor time of each start in ms: {many['cpu_ms_each']}")
@@ -157,7 +200,10 @@ def main(arguments: list[str] | None = None) -> int:
     told = f"{in_one_file['per_s']} starts a second, {in_one_file['cpu_ms_each']}"
     print(f"{in_one_file['jobs']:,} jobs in one file: {told}")
     print(f"{one_by_one['jobs']} jobs: {one_by_one['submitted_per_s']} submitted, {one_by_one['per_s']} done a second")
-    print(f"the store: {store_mib} MiB, the journal: {journal_mib} MiB")
+    print(f"the store on the disk: {store_mib} MiB")
+    for row in again["after"]:
+        print(f"keeping {chosen.batch:,} starts, after {row['starts']:,}: {row['folders']:,} folders, {row['mib']} MiB")
+    print(f"grown from the last batch but one to the last: {again['growth_mib']} MiB")
     if chosen.parts == PARTS:
         rows = {
             "bare_per_s": bare,
@@ -165,6 +211,7 @@ def main(arguments: list[str] | None = None) -> int:
             "documents": in_one_file,
             "single": one_by_one,
             "store_mib": store_mib,
+            "batches": again,
         }
         measuring.write("machine", {"machine": measuring.machine(), **rows, "met": many["per_s"] >= TARGET})
     return 0 if many["per_s"] >= TARGET else 1

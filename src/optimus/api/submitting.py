@@ -2,7 +2,7 @@
 
 Why: `optimus submit`, the HTTP API and the Python API take the same documents and answer in the same words.
 Owns: several files and documents as one submission, names that are there twice, and the report to the caller.
-Must not: raise because of what a document says, or know which queues and pools the cluster has already.
+Must not: raise because of what a document says, or look up which queues a cluster has: whoever knows says so (`known`).
 
     submission = load_submission("queues.yaml", "train.yaml", now_ms=now)
     for error in submission.errors: print(error)     # train.yaml:7:12: job train: spec.gpu: must not be negative: -1
@@ -11,7 +11,7 @@ Must not: raise because of what a document says, or know which queues and pools 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,12 @@ from optimus.model.queues import Queue
 from optimus.model.validation import queue_tree_problems
 
 LIST = "List"
+MOST_NAMED = 10
+"""Of the queues that are known."""
+_NAMING_A_QUEUE: dict[str, tuple[Loc, ...]] = {
+    KIND: (("spec", "queue"),),
+    "Queue": (("spec", "parent"), ("parent",)),
+}
 _NOUNS = {KIND: "job", "Queue": "queue", "NodePool": "pool"}
 
 
@@ -66,10 +72,16 @@ def load_submission(*paths: str | Path, now_ms: int = 0, levels: tuple[str, ...]
 
 
 def load_submission_text(
-    text: str, name: str = "<text>", *, now_ms: int = 0, levels: tuple[str, ...] = ()
+    text: str,
+    name: str = "<text>",
+    *,
+    now_ms: int = 0,
+    levels: tuple[str, ...] = (),
+    known: Mapping[str, Queue] | None = None,
 ) -> Submission:
-    """Read one text; `name` stands for the file in errors."""
-    desk = _Desk(now_ms, levels)
+    """Read one text; `name` stands for the file in errors. `known`: the queues that are there already; then a queue or
+    parent that is nowhere is an error as any other, with its line."""
+    desk = _Desk(now_ms, levels, known)
     desk.take_all(*read_documents(text, name), Mark(name, 1, 1))
     return desk.finish()
 
@@ -88,12 +100,17 @@ def load_submission_data(data: object, name: str = "", *, now_ms: int = 0, level
 
 
 class _Desk:
-    def __init__(self, now_ms: int, levels: tuple[str, ...]) -> None:
+    def __init__(self, now_ms: int, levels: tuple[str, ...], known: Mapping[str, Queue] | None = None) -> None:
+        self.known = known
+        self.named: list[tuple[MarkedMap, str, str, Loc]] = []
+        """Documents that name a queue, right or wrong in other things: (document, noun, name, where)."""
         self.now_ms = now_ms
         self.levels = levels
         self.jobs: list[Job] = []
         self.queues: dict[str, tuple[Queue, MarkedMap]] = {}
         self.circular: set[str] = set()
+        self.nowhere: set[str] = set()
+        """Queues that are named and not there."""
         self.pools: list[NodePool] = []
         self.seen: dict[tuple[str, str], Mark] = {}
         self.errors: dict[tuple[Mark, str, str], FileError] = {}
@@ -133,6 +150,11 @@ class _Desk:
         if document.get("apiVersion") not in (None, API_VERSION):
             report.add(("apiVersion",), f"must be {API_VERSION}, not {shown(document['apiVersion'])}")
         self._refuse_twins(document, noun, name, report)
+        self.named += [
+            (document, noun, name, loc)
+            for loc in _NAMING_A_QUEUE.get(kind, ())
+            if isinstance(value := look_up(document, loc), str) and value
+        ]
         if kind == KIND:
             job = check_job(document, report, self.now_ms)
             if self._settle(document, noun, name, report) and job is not None:
@@ -184,14 +206,32 @@ class _Desk:
 
     def check_tree(self) -> None:
         """Queues below each other. A parent that is not here may be in the cluster already."""
-        for problem in queue_tree_problems([queue for queue, _ in self.queues.values()]):
+        mine = {name: queue for name, (queue, _) in self.queues.items()}
+        for problem in queue_tree_problems({**(self.known or {}), **mine}.values()):
             name = problem.subject.removeprefix("queue ")
+            if name not in mine:  # known, and made wrong by one of these
+                continue
             queue, document = self.queues[name]
-            if queue.parent in self.queues:
+            if queue.parent in mine or queue.parent in (self.known or ()):
                 report = Report(document, SetAsideNames())
                 report.add(("spec", "parent"), problem.message)
                 self._settle(document, "queue", name, report)
                 self.circular.add(name)
+
+    def demand_queues(self) -> None:
+        """That each queue that is named is known, or comes with this submission, even with errors of its own."""
+        if self.known is None:
+            return
+        there = sorted({*self.known, *(name for noun, name in self.seen if noun == "queue")})
+        for document, noun, name, loc in self.named:
+            wanted = str(look_up(document, loc))
+            if wanted not in there:
+                report = Report(document, SetAsideNames())
+                hint = nearest(wanted, there)
+                close = hint if hint.startswith("did you mean") else ""
+                report.add(loc, f"there is no queue {wanted}" + ("" if close else f"; known are {_few(there)}"), close)
+                self._settle(document, noun, name, report)
+                self.nowhere.add(wanted)
 
     def write(
         self,
@@ -209,9 +249,14 @@ class _Desk:
 
     def finish(self) -> Submission:
         self.check_tree()
+        self.demand_queues()
         return Submission(
-            jobs=tuple(self.jobs),
-            queues=tuple(queue for name, (queue, _) in self.queues.items() if name not in self.circular),
+            jobs=tuple(job for job in self.jobs if job.workload.queue not in self.nowhere),
+            queues=tuple(
+                queue
+                for name, (queue, _) in self.queues.items()
+                if name not in self.circular and queue.parent not in self.nowhere
+            ),
             pools=tuple(self.pools),
             errors=_by_place(self.errors.values()),
             warnings=_by_place(self.warnings.values()),
@@ -226,6 +271,11 @@ def _name_of(document: MarkedMap) -> str:
     if not isinstance(name, str):
         return ""
     return f"{namespace}/{name}" if isinstance(namespace, str) else name
+
+
+def _few(names: list[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "") or "none"
 
 
 def _by_place(errors: Iterable[FileError]) -> tuple[FileError, ...]:

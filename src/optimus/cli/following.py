@@ -48,6 +48,7 @@ def show(
     tail: int | None = None,
     replica: str = "",
     attempt: int | None = None,
+    part: int | None = None,
     tell: bool = True,
 ) -> None:
     """Lines of all replicas, as they were written; each says whose it is where there are several. `tell`: where there
@@ -59,7 +60,7 @@ def show(
     wrote = False
     if tell and follow and not view["final"] and not view["replicas"]:
         say(f"job {job} {_phase(view)}", "dim")
-    for line in target.output(job, follow=follow, tail=tail, replica=replica, attempt=attempt):
+    for line in target.output(job, follow=follow, tail=tail, replica=replica, attempt=attempt, part=part):
         wrote = True
         if several:
             colour = colours.setdefault(line["replica"], COLOURS[len(colours) % len(COLOURS)])
@@ -70,7 +71,8 @@ def show(
             sys.stdout.flush()
     sys.stdout.flush()
     if tell and not wrote and tail != 0:
-        say(f"job {job} has written nothing ({_phase(view)})", "dim")
+        who = f"job {job}" if part is None else f"part {part} of job {job}"
+        say(f"{who} has written nothing ({_phase(view)})", "dim")
 
 
 def _cancel(target: Target, job: str) -> NoReturn:

@@ -182,6 +182,7 @@ def described(printer: Printer, view: dict[str, Any], events: list[dict[str, Any
         *([("why", f"{reason['code']}: {reason['text']}")] if reason else []),
         ("queue", f"{view['queue']}, {view['jobClass']}, priority {view['priority']}"),
         ("replicas", replicas(view) + ("" if view["final"] else f", {counted(gpus(view['gpuMilli']), 'GPU')}")),
+        *([("parts", parts(view))] if view["counts"] else []),
         *[("held", text) for text in _held_where(view)],
         ("command", " ".join(view["command"])),
         ("submitted", format_moment_ms(view["submittedMs"], now_ms)),
@@ -242,6 +243,16 @@ def replicas(row: dict[str, Any]) -> str:
     least, most = row["minReplicas"], row["maxReplicas"]
     wanted = str(most) if least == most else f"{least}–{most}"
     return wanted if row["final"] else f"{row['runningReplicas']} of {wanted}"
+
+
+def parts(row: Mapping[str, Any]) -> str:
+    """`27 Succeeded, 2 Running, 1 Failed (12)`: the most first, and which have failed, as far as that is told."""
+    failed = sorted((one["part"] for one in row["parts"] if one["phase"] == "Failed"), key=int)
+    told = []
+    for phase, count in sorted(row["counts"].items(), key=lambda pair: (-pair[1], pair[0])):
+        which = f" ({', '.join(failed)}{', …' * (count > len(failed))})" if phase == "Failed" and failed else ""
+        told.append(f"{count:,} {phase}{which}")
+    return ", ".join(told)
 
 
 def held(row: Mapping[str, Any]) -> str:

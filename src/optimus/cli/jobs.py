@@ -30,7 +30,13 @@ Follow = Annotated[bool, typer.Option("-f", "--follow", help="Until it is over."
 Tail = Annotated[
     int | None, typer.Option(min=0, max=MOST_LINES, metavar="N", help="The last lines of each replica only.")
 ]
-Replica = Annotated[str, typer.Option(metavar="NAME", help="Of this replica only, such as worker-0.")]
+Replica = Annotated[
+    str, typer.Option(metavar="NAME", help="Of this replica only, such as worker-0; of an array 3-worker-0.")
+]
+Part = Annotated[
+    int | None,
+    typer.Option(min=0, max=MOST_ATTEMPTS, metavar="N", help="Of this part of an array only; the first is 0."),
+]
 Attempt = Annotated[
     int | None, typer.Option(min=1, max=MOST_ATTEMPTS, metavar="N", help="Of this attempt only; the first is 1.")
 ]
@@ -48,6 +54,7 @@ def logs(
     follow: Follow = False,
     tail: Tail = None,
     replica: Replica = "",
+    part: Part = None,
     attempt: Attempt = None,
     previous: Previous = False,
     address: Address = "",
@@ -62,7 +69,7 @@ def logs(
             attempt = int(target.job(job)["attempt"]) - 1
             if attempt < 1:
                 raise ApiError(404, "missing", f"{job} has no earlier attempt")
-        following.show(target, job, follow=follow, tail=tail, replica=replica, attempt=attempt)
+        following.show(target, job, follow=follow, tail=tail, replica=replica, attempt=attempt, part=part)
 
 
 def cancel(words: Jobs, address: Address = "", namespace: Namespace = DEFAULT_NAMESPACE) -> None:

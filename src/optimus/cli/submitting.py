@@ -180,6 +180,7 @@ def _as_typed(text: str) -> str:
     """Nobody has seen the document: what is wrong in it is wrong with an option."""
     text = re.sub(rf"(?m)^{SOURCE}:\d+:\d+: job \S+?(?: \S+)*?: (?=spec|metadata)", "", text)
     text = re.sub(rf"(?m)^{SOURCE}: ", "", text)
+    text = re.sub(r"(?m)^spec\.queue: ", "", text)  # it says itself that it is about a queue
     for field, option in FIELDS.items():
         text = re.sub(rf"(?m)^{re.escape(field)}(?=[:.\[])", option, text)
     return text

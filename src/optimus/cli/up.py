@@ -39,6 +39,14 @@ Demo = Annotated[bool, typer.Option("--demo", help="A cluster of 16 virtual GPUs
 JournalSize = Annotated[
     str, typer.Option("--journal", metavar="SIZE", help="So much of the journal is kept, for a week; 0: none.")
 ]
+KeepJobs = Annotated[
+    int, typer.Option(min=1, metavar="N", help="So many jobs that are over are remembered, for a week.")
+]
+KeepParts = Annotated[
+    int, typer.Option(min=1, metavar="N", help="So many parts of them, and the folders of so many starts.")
+]
+KeepRuns = Annotated[str, typer.Option(metavar="SIZE", help="That the folders of starts which are over may take.")]
+KeepLog = Annotated[str, typer.Option(metavar="SIZE", help="Of any single log: its first and its last lines.")]
 Set = Annotated[
     list[str],
     typer.Option(
@@ -75,6 +83,10 @@ def up(
     port: Port = DEFAULT_PORT,
     policy: Under = "default",
     journal: JournalSize = "512Mi",
+    keep_jobs: KeepJobs = 2_000,
+    keep_parts: KeepParts = 20_000,
+    keep_runs: KeepRuns = "2Gi",
+    keep_log: KeepLog = "256Mi",
     demo: Demo = False,
     settings: Set = [],  # noqa: B006 - typer wants a list, and nobody changes it
 ) -> None:
@@ -87,10 +99,14 @@ def up(
     one_thread_each()
     from optimus.api.settings import SettingsError, with_settings
     from optimus.cli.presents import demand_policy
+    from optimus.drivers.local.retention import Keep
     from optimus.drivers.local.up import Begun, UpError, run
     from optimus.model.settings import Settings
 
-    journal_mib = _size("--journal", journal)
+    journal_mib, runs_mib = _size("--journal", journal), _size("--keep-runs", keep_runs)
+    log_mib = _size("--keep-log", keep_log)
+    if not log_mib:
+        raise typer.BadParameter("of a log at least 1Mi is kept", param_hint="--keep-log")
     demand_policy(policy)
     try:
         with_settings(Settings(), settings)
@@ -125,6 +141,7 @@ def up(
             ready=ready,
             tell=lambda text: say(text, "yellow"),
             journal_mib=journal_mib,
+            keep=Keep(jobs=keep_jobs, parts=keep_parts, runs_mib=runs_mib, log_mib=log_mib),
             settings=lambda base: with_settings(base, settings),
         )
     except UpError as error:

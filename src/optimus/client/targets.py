@@ -65,7 +65,14 @@ class Target(Protocol):
         ...
 
     def output(
-        self, job: str, *, follow: bool = False, tail: int | None = None, replica: str = "", attempt: int | None = None
+        self,
+        job: str,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        replica: str = "",
+        attempt: int | None = None,
+        part: int | None = None,
     ) -> Iterator[View]: ...
     def watch(self, job: str) -> Iterator[View]:
         """The job now, and whenever it changes."""
@@ -140,9 +147,16 @@ class OneMachine:
         return str(self._asked.delete(f"/v1/{kind}/{name}"))
 
     def output(
-        self, job: str, *, follow: bool = False, tail: int | None = None, replica: str = "", attempt: int | None = None
+        self,
+        job: str,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        replica: str = "",
+        attempt: int | None = None,
+        part: int | None = None,
     ) -> Iterator[View]:
-        return waiting.lines(self._asked, job, follow=follow, tail=tail, replica=replica, attempt=attempt)
+        return waiting.lines(self._asked, job, follow=follow, tail=tail, replica=replica, attempt=attempt, part=part)
 
     def watch(self, job: str) -> Iterator[View]:
         return waiting.views(self._asked, job)

@@ -78,7 +78,14 @@ def views(connection: Connection, job: str, until: float | None = None) -> Itera
 
 
 def lines(
-    connection: Connection, job: str, *, follow: bool, tail: int | None, replica: str, attempt: int | None = None
+    connection: Connection,
+    job: str,
+    *,
+    follow: bool,
+    tail: int | None,
+    replica: str,
+    attempt: int | None = None,
+    part: int | None = None,
 ) -> Iterator[View]:
     """What its replicas have written. Following ends with the job; a stream that breaks off goes on where it was."""
     patience = Patience(connection)
@@ -86,7 +93,7 @@ def lines(
     while True:
         try:
             query = {"follow": int(follow), "tail": None if seen else tail, "replica": replica, "attempt": attempt}
-            for line in connection.lines(f"/v1/jobs/{job}/logs", **query):
+            for line in connection.lines(f"/v1/jobs/{job}/logs", **query, part=part):
                 patience.well()
                 if line["number"] > seen.get(line["start"], 0):
                     seen[line["start"]] = line["number"]

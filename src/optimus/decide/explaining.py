@@ -40,7 +40,7 @@ def why_never(world: World, ask: Ask, pool: int) -> Reason:
         if shape.gpu_count and not (shape.share[shape.allowed] < NO_SHARE).any():
             return reason(Code.NO_SUCH_DEVICE, pool=name, asked=_no_device(world, shape, room))
         if not room.fits(shape).any():
-            asked = f"{_described(world, shape, room)} on one node: {_most_on_a_node(world, shape, room)}"
+            asked = f"{_described(world, shape, room)} on one node{_most_on_a_node(world, shape, room)}"
             return reason(Code.NO_SUCH_DEVICE, pool=name, asked=asked)
         if int(room.fits(shape).sum()) < len(ask.signature.minimum[role]):
             asked = _replicas(world, shape, len(ask.signature.minimum[role]))
@@ -75,18 +75,23 @@ def _no_device(world: World, shape: Shape, room: Room) -> str:
 
 
 def _most_on_a_node(world: World, shape: Shape, room: Room) -> str:
-    """Of everything asked for that no node has so much of: the most there is."""
+    """Of everything asked for that no node has so much of: the most there is; nothing where there is none at all."""
     lacking = []
+    nowhere = False
     if shape.gpu_count:
         usable = shape.allowed[:, None] & (shape.share < NO_SHARE) & (room.gpus >= shape.share)
         most = int(usable.sum(axis=1).max(initial=0))
-        if most < shape.gpu_count:
+        nowhere = not most
+        if 0 < most < shape.gpu_count:
             lacking.append(counted(most, "GPU") if shape.whole else f"parts of {counted(most, 'GPU')}")
     for need in shape.needs:
         if not _somewhere(shape, room, need):
             left = int(np.where(shape.allowed, np.maximum(room.scalars[:, need[0]], 0), 0).max(initial=0))
-            lacking.append(_amount(world.snapshot.resources.names[need[0] + 1], left))
-    return f"the most is {', '.join(lacking)}" if lacking else "each is there, but not together"
+            nowhere |= not left
+            lacking += [_amount(world.snapshot.resources.names[need[0] + 1], left)] if left else []
+    if lacking:
+        return f": the most is {', '.join(lacking)}"
+    return "" if nowhere else ": each is there, but not together"
 
 
 def why_no_room(world: World, ask: Ask, pool: int, room: Room) -> Reason:

@@ -209,18 +209,23 @@ class Body:
             if not life.over:
                 self._facts.append(WorkloadSeen(self.workload(life.workload)))
 
-    def forget(self, job: str) -> None:
-        """A job that is over is not remembered any longer."""
+    def forget(self, jobs: Sequence[str]) -> None:
+        """Jobs that are over are not remembered any longer."""
+        if not jobs:
+            return
         with self.store.turn():
-            self.store.drop_job(job)
-        for life in self.lives_of(job):
-            del self.lives[life.workload]
-            self.progress.pop(life.workload, None)
-            self.overdue.discard(life.workload)
-            self._workloads.pop(life.workload, None)
-            self.replicas.pop(life.workload, None)
-        del self.jobs[job], self._parts[job], self._open_parts[job]
-        self.changed.add(job)
+            for job in jobs:
+                self.store.drop_job(job)
+        for job in jobs:
+            for life in self.lives_of(job):
+                del self.lives[life.workload]
+                self.progress.pop(life.workload, None)
+                self.overdue.discard(life.workload)
+                self._workloads.pop(life.workload, None)
+                for start in self.replicas.pop(life.workload, {}):
+                    self._workload_of_start.pop(start, None)
+            del self.jobs[job], self._parts[job], self._open_parts[job]
+            self.changed.add(job)
 
     def cancel(self, job: str, text: str, now_ms: int) -> None:
         for life in self.lives_of(job):
@@ -259,7 +264,7 @@ class Body:
             return
         if unlimited:
             text = f"replica {replica.role}-{replica.ordinal} is not held to its limits: {unlimited}"
-            self.happened(at_ms, job_of_workload(workload), "NotLimited", text)
+            self.happened(at_ms, workload, "NotLimited", text)
         self._put_replica(workload, structs.replace(replica, started_ms=at_ms))
         self._facts.append(SlotRunning(workload, *replica.slot, since_ms=at_ms))
 
@@ -275,7 +280,9 @@ class Body:
         self._facts.append(fact)
 
     def happened(self, at_ms: int, who: str, code: str, text: str) -> None:
-        self._unwritten.happenings.append(Happening(at_ms, who, code, text))
+        """To a job, to one part of it, or to something else."""
+        job = job_of_workload(who)
+        self._unwritten.happenings.append(Happening(at_ms, job, code, text, who.removeprefix(job).removeprefix("/")))
 
     # -- a turn -------------------------------------------------------------------------------------------------------
 
@@ -332,16 +339,16 @@ class Body:
             match action:
                 case Start(_, pool, placements):
                     self._put_life(grant(life, _places(placements)))
-                    self.happened(now_ms, job_of_workload(life.workload), "Admitted", f"to pool {pool}")
+                    self.happened(now_ms, life.workload, "Admitted", f"to pool {pool}")
                 case Grow(_, placements):
                     self._put_life(grant(life, _places(placements)))
                     more = f"by {counted(len(placements), 'replica')}"
-                    self.happened(now_ms, job_of_workload(life.workload), "Grown", more)
+                    self.happened(now_ms, life.workload, "Grown", more)
                 case Evict():
                     self._evict(life, action, now_ms)
                 case Shrink(_, slots, cause):
                     self._put_life(take_away(life, slots))
-                    self.happened(now_ms, job_of_workload(life.workload), str(cause.code), cause.text())
+                    self.happened(now_ms, life.workload, str(cause.code), cause.text())
                 case Reject():
                     self._end(life, Outcome.FAILED, action.cause.text(), now_ms)
                 case Hold() | Drop():
@@ -356,7 +363,7 @@ class Body:
     def _evict(self, life: Life, action: Evict, now_ms: int) -> None:
         text = action.cause.text()
         if action.cause.code is not Code.SUSPENDED:  # that was told when somebody wished it
-            self.happened(now_ms, job_of_workload(life.workload), str(action.cause.code), text)
+            self.happened(now_ms, life.workload, str(action.cause.code), text)
         if action.final:
             self._end(life, Outcome.FAILED, text, now_ms)
         else:
@@ -391,7 +398,8 @@ class Body:
             self._workload_of_start.pop(replica.start, None)
             self._unwritten.drop(replica.start)
         for place in changes.start:
-            start = f"{one.uid}-{_part(life, one)}{life.attempt}-{place.role}-{place.ordinal}-{now_ms}"
+            part = f"{part_of(life)}-" if one.job.array else ""
+            start = f"{one.uid}-{part}{life.attempt}-{place.role}-{place.ordinal}-{now_ms}"
             made = Replica(start=start, role=place.role, ordinal=place.ordinal, node=place.node, devices=place.devices)
             self._put_replica(workload, made, touch=False)
             self._undone.spawns.append((start, place, workload))
@@ -410,12 +418,12 @@ class Body:
 
     def _note_end(self, before: Life, life: Life, now_ms: int) -> None:
         if life.leaving is not None and before.leaving is None:
-            self.happened(now_ms, job_of_workload(life.workload), life.leaving.cause.capitalize(), life.leaving.text)
+            self.happened(now_ms, life.workload, life.leaving.cause.capitalize(), life.leaving.text)
         elif life.failures > before.failures and not life.over:  # it failed and has left in one step: it waits again
-            self.happened(now_ms, job_of_workload(life.workload), "Failed", life.last_text)
+            self.happened(now_ms, life.workload, "Failed", life.last_text)
         if life.outcome is None or before.over:
             return
-        self.happened(now_ms, job_of_workload(life.workload), life.outcome.capitalize(), life.ended_text)
+        self.happened(now_ms, life.workload, life.outcome.capitalize(), life.ended_text)
         self._open_parts[job_of_workload(life.workload)] -= 1
         if not self._open_parts[job_of_workload(life.workload)]:
             self._unwritten.jobs.add(job_of_workload(life.workload))
@@ -478,6 +486,11 @@ class Body:
         """Where it is on something that is no longer part of the cluster."""
         return left_behind(life, self.nodes, self.gone) if self.gone else []
 
+    def is_live(self, start: str) -> bool:
+        """It was asked for, and its end is not known."""
+        _, replica = self._replica(start)
+        return replica is not None and replica.live
+
     def folder_of(self, start: str) -> Path:
         return self.store.folder / "runs" / start
 
@@ -510,9 +523,9 @@ class Body:
         return workload, self.replicas.get(workload, {}).get(start)
 
 
-def _part(life: Life, one: Submitted) -> str:
-    part = life.workload.removeprefix(one.job.id).removeprefix("/")
-    return f"{part}-" if part else ""
+def part_of(life: Life) -> str:
+    """Its number in an array; empty if it is none."""
+    return life.workload.removeprefix(job_of_workload(life.workload)).removeprefix("/")
 
 
 def _places(placements: Iterable[Placement]) -> list[Place]:

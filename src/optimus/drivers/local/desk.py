@@ -19,7 +19,9 @@ from optimus.api.submitting import load_submission_text
 from optimus.api.writing import to_document
 from optimus.drivers.local import views
 from optimus.drivers.local.body import Body
+from optimus.drivers.local.clusters import DEFAULT_QUEUE
 from optimus.drivers.local.line import RefusedError
+from optimus.drivers.local.retention import FORGOTTEN
 from optimus.drivers.local.store import StoreError, Submitted
 from optimus.engine.copying import copy_of
 from optimus.lives import loss_of, when_resumed
@@ -27,6 +29,7 @@ from optimus.model.gang_validation import MOST_REPLICAS
 from optimus.model.jobs import Job
 from optimus.model.pools import DEFAULT_POOL
 from optimus.model.queues import Queue
+from optimus.model.units import format_moment_ms
 from optimus.model.workloads import Group, Request
 
 MOST_NAMED = 10
@@ -69,17 +72,16 @@ class Desk:
         self._body.look_for_trouble()
         if self._body.trouble:
             raise RefusedError("unavailable", self._body.trouble)
-        loaded = load_submission_text(text, source, now_ms=_now_ms())
-        if loaded.errors:
-            raise RefusedError("invalid", "\n".join(str(error) for error in loaded.errors))
+        loaded = load_submission_text(text, source, now_ms=_now_ms(), known=self._body.queues)
         jobs = [_counted(job) for job in loaded.jobs]
-        if not (loaded.jobs or loaded.queues or loaded.pools):
+        if not (loaded.errors or loaded.jobs or loaded.queues or loaded.pools):
             raise RefusedError(
                 "invalid", f"{source}: there is nothing in it; write kind: UnifiedJob, Queue or NodePool"
             )
         known = {*self._body.queues, *(queue.name for queue in loaded.queues)}
-        self._demand_pools(loaded.queues, {pool.name for pool in loaded.pools}, source)
-        self._demand_room(jobs, known, source, replace=replace)
+        errors = [str(error) for error in loaded.errors]
+        errors += self._nobodys_pools(loaded.queues, {pool.name for pool in loaded.pools}, source)
+        self._demand_room(errors, jobs, known, source, replace=replace)
         now_ms = _now_ms()
         for pool in loaded.pools:
             self._body.put_pool(pool)
@@ -95,9 +97,7 @@ class Desk:
             )
             for job in jobs
         ]
-        for job in jobs:
-            if job.id in self._body.jobs:
-                self._body.forget(job.id)
+        self._body.forget([job.id for job in jobs if job.id in self._body.jobs])
         self._body.accept(submitted)
         return {
             "jobs": [job.id for job in jobs],
@@ -169,7 +169,9 @@ class Desk:
 
     def events(self, job: str) -> list[dict[str, Any]]:
         self._one(job)
-        return [msgspec.to_builtins(views.event_view(one)) for one in self._body.store.happenings(job)]
+        told = self._body.store.happenings(job)
+        # an earlier job of this name may have been forgotten: that is not of this one
+        return [msgspec.to_builtins(views.event_view(one)) for one in told if one.code != FORGOTTEN]
 
     def everything(self) -> dict[str, Any]:
         """For whoever has just come: what is shown of all that is there."""
@@ -192,6 +194,10 @@ class Desk:
     def _one(self, job: str) -> Submitted:
         one = self._body.jobs.get(job)
         if one is None:
+            last = self._body.store.happenings(job, 1)
+            if last and last[0].code == FORGOTTEN:
+                when = format_moment_ms(last[0].at_ms, _now_ms())
+                raise RefusedError("missing", f"there is no job {job} any more: it was over, and forgotten at {when}")
             raise RefusedError("missing", f"there is no job {job}")
         return one
 
@@ -231,32 +237,32 @@ class Desk:
         step = checkpoint.get("step") if isinstance(checkpoint, dict) else None
         return step if isinstance(step, int) else None
 
-    def _demand_pools(self, queues: Iterable[Queue], coming: set[str], source: str) -> None:
+    def _nobodys_pools(self, queues: Iterable[Queue], coming: set[str], source: str) -> list[str]:
         """A quota in a pool that nobody has would be kept, and mean nothing."""
         seen = self._body.engine.state.pool_views
         with_nodes = {view.pool.name for view in seen if len(view.rows)} or {DEFAULT_POOL}
         known = {*self._body.pools, *coming, *with_nodes}
-        wrong = [
+        return [
             f"{source}: queue {queue.name} has a quota in the pool {quota.pool}, which nobody has; "
             f"name the pool under pools: {_listed(known)}"
             for queue in queues
             for quota in queue.quotas
             if quota.pool not in known
         ]
-        if wrong:
-            raise RefusedError("invalid", "\n".join(wrong))
 
-    def _demand_room(self, jobs: list[Job], known: set[str], source: str, *, replace: bool) -> None:
-        """All that stands in the way is told at once."""
+    def _demand_room(self, errors: list[str], jobs: list[Job], known: set[str], source: str, *, replace: bool) -> None:
+        """All that stands in the way is told at once: what is wrong with the text, and what is here. A queue that is
+        named and nowhere is among the errors; a job that names none is in `default`, which may be gone."""
+        default = DEFAULT_QUEUE.name
         nowhere = [
-            f"{job.id}: there is no queue {job.workload.queue}; known are {_listed(known)}"
+            f"{source}: {job.id}: there is no queue {default}; known are {_listed(known)}"
             for job in jobs
-            if job.workload.queue not in known
+            if job.workload.queue == default and default not in known
         ]
-        taken = [text for job in jobs if (text := self._in_the_way(job, replace=replace))]
-        if nowhere or taken:
-            texts = "\n".join(f"{source}: {text}" for text in (*nowhere, *taken))
-            raise RefusedError("invalid" if nowhere else "conflict", texts)
+        taken = [f"{source}: {text}" for job in jobs if (text := self._in_the_way(job, replace=replace))]
+        if errors or nowhere or taken:
+            texts = "\n".join((*errors, *nowhere, *taken))
+            raise RefusedError("invalid" if errors or nowhere else "conflict", texts)
 
     def _in_the_way(self, job: Job, *, replace: bool) -> str:
         if job.id not in self._body.jobs:

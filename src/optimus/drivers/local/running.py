@@ -28,11 +28,10 @@ from optimus.drivers.local.keeping.limiting import limiting_here
 from optimus.drivers.local.machine import what_is_here
 from optimus.drivers.local.progress import Progress
 from optimus.drivers.local.real_hands import RealHands
-from optimus.drivers.local.retention import Retention
+from optimus.drivers.local.retention import Keep, Retention
 from optimus.drivers.local.store import Store, StoreError
 from optimus.engine.engine import Engine
 from optimus.lives import Ended
-from optimus.model.jobs import job_of_workload
 from optimus.model.nodes import Node
 from optimus.model.reasons import Code, named, reason
 
@@ -45,6 +44,8 @@ PROGRESS_S = 1.0
 """How often progress is read, which is how often jobs write it: who is asked to leave depends on who has just saved."""
 CLEAR_S = 5.0
 """How often what is over is cleared away."""
+SOON_S = 0.5
+"""How often, while there is more than one look can clear away."""
 TELL_S = 0.1
 """What changes all the time is told so often; what somebody asked for, at once."""
 SELDOM = 9
@@ -64,8 +65,9 @@ class Running:
         engine: Engine,
         nodes: tuple[Node, ...],
         tell: Callable[[str], None] = lambda _text: None,
+        keep: Keep = Keep(),  # noqa: B008 - frozen
     ) -> None:
-        """`tell`: whoever sits in front of it."""
+        """`tell`: whoever sits in front of it. `keep`: how much of what is over."""
         self._tell_person = tell
         self._troubled = False
         """Somebody was told of a trouble that is not over."""
@@ -77,7 +79,7 @@ class Running:
         self.body.limits = self.limiting.told()
         self.desk = Desk(self.body)
         self._progress = Progress(self.body)
-        self._retention = Retention(self.body)
+        self._retention = Retention(self.body, keep)
         self._wake = asyncio.Event()
         self._listeners: set[asyncio.StreamWriter] = set()
         self._told: dict[str, Any] = {}
@@ -116,9 +118,9 @@ class Running:
         there = [body.nodes[name] for name in body.gone]
         for life in body.lives.values():
             if where := body.left_behind(life):
-                left, job = reason(Code.LEFT_BEHIND, where=named(where)), job_of_workload(life.workload)
+                left = reason(Code.LEFT_BEHIND, where=named(where))
                 told.append(f"{life.workload.removeprefix('default/')} {left.text()}")
-                body.happened(now_ms(), job, str(left.code), left.text())
+                body.happened(now_ms(), life.workload, str(left.code), left.text())
         new = remembered(structs.replace(cluster, nodes=body.cluster), known, there)
         if new != known:
             with contextlib.suppress(StoreError), self.store.turn():  # on a full disk, at another start
@@ -134,8 +136,7 @@ class Running:
             if now >= self._tell_at:
                 self._tell()
             if now >= clear_at:
-                clear_at = now + CLEAR_S
-                self._retention.look(now_ms())
+                clear_at = now + (SOON_S if self._retention.look(now_ms()) else CLEAR_S)
                 self.store.keep_room()
             if now >= look_at:
                 self._progress.look()

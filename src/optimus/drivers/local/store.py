@@ -72,6 +72,10 @@ class Happening(Struct, frozen=True):
     object: str
     code: str
     text: str
+    part: str = ""
+    """Of an array; the last one, where it happened to several."""
+    parts: int = 1
+    """To how many of them."""
 
 
 class Run(Struct, frozen=True):
@@ -111,6 +115,7 @@ class Store:
             self._db.execute("PRAGMA synchronous=FULL")
             self._db.executescript(_SCHEMA)
             self._check_format()
+            self._add_parts()
         except (OSError, sqlite3.Error) as error:
             raise StoreError(disk.advice(folder, error)) from error
         self.keep_room()
@@ -124,6 +129,11 @@ class Store:
                 f"the store in {self.folder} was written by a newer version (format {found[0]}, this one knows "
                 f"{FORMAT}): use that version, or another folder (--store)"
             )
+
+    def _add_parts(self) -> None:
+        """To a store from before happenings named the part."""
+        if "part" not in [row[1] for row in self._db.execute("PRAGMA table_info(happenings)")]:
+            self._db.execute("ALTER TABLE happenings ADD COLUMN part TEXT NOT NULL DEFAULT ''")
 
     def keep_room(self) -> None:
         """See to it that there are free pages; where that fails, it is tried again another time."""
@@ -214,8 +224,8 @@ class Store:
             self._db.execute("DELETE FROM runs WHERE id <= (SELECT max(id) FROM runs) - ?", (at_most,))
 
     def tell(self, happenings: Iterable[Happening], *, at_most: int) -> None:
-        rows = [(one.at_ms, one.object, one.code, one.text) for one in happenings]
-        self._db.executemany("INSERT INTO happenings (at_ms, object, code, text) VALUES (?, ?, ?, ?)", rows)
+        rows = [(one.at_ms, one.object, one.code, one.text, one.part) for one in happenings]
+        self._db.executemany("INSERT INTO happenings (at_ms, object, code, text, part) VALUES (?, ?, ?, ?, ?)", rows)
         if rows:
             self._db.execute("DELETE FROM happenings WHERE id <= (SELECT max(id) FROM happenings) - ?", (at_most,))
 
@@ -241,11 +251,13 @@ class Store:
         return next(self._things("cluster", Known), None)
 
     def happenings(self, name: str, at_most: int = 200) -> list[Happening]:
+        """In order. What happened to several parts in the same words is one of them, at the time of the last."""
         rows = self._db.execute(
-            "SELECT at_ms, object, code, text FROM happenings WHERE object = ? ORDER BY id DESC LIMIT ?",
+            "SELECT at_ms, object, code, text, part, count(DISTINCT part), max(id) AS last FROM happenings "
+            "WHERE object = ? GROUP BY code, text, CASE part WHEN '' THEN id ELSE -1 END ORDER BY last DESC LIMIT ?",
             (name, at_most),
         )
-        return [Happening(*row) for row in rows][::-1]
+        return [Happening(*row[:-1]) for row in rows][::-1]
 
     def ended(self) -> list[tuple[str, int]]:
         """Jobs that are over, the oldest end first."""

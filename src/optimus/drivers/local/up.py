@@ -30,6 +30,7 @@ from optimus.drivers.local import disk
 from optimus.drivers.local.clusters import Cluster, again
 from optimus.drivers.local.journaling import KEPT_MIB, Recalled, begin_journal, kept_policy, recall
 from optimus.drivers.local.line import RefusedError
+from optimus.drivers.local.retention import Keep
 from optimus.drivers.local.running import Running, address_file, now_ms
 from optimus.drivers.local.store import Store, StoreError
 from optimus.engine.engine import Engine
@@ -71,12 +72,13 @@ def run(
     ready: Callable[[Begun], None],
     tell: Callable[[str], None],
     journal_mib: int = KEPT_MIB,
+    keep: Keep = Keep(),  # noqa: B008 - frozen
     settings: Callable[[Settings], Settings] = lambda base: base,
 ) -> int:
     """Until it is told to stop. Returns how many replicas go on running without it. `cluster`: None for the one the
     store remembers, or what is found here; `settings`: its own, changed. `ready` is called once everything answers,
     `tell` when something is wrong with the store and when it is well again. `journal_mib`: so much of the journal is
-    kept; 0: there is none."""
+    kept; 0: there is none. `keep`: how much of work that is over."""
     listening = _listen(host, port)
     token = "" if host in LOOPBACK else _token(folder)
     try:
@@ -94,7 +96,7 @@ def run(
     journal = begin_journal(engine, folder, journal_mib, now_ms())
     address = f"http://{_from_here(host)}:{listening.getsockname()[1]}"
     try:
-        return asyncio.run(_run(cluster, store, listening, engine, recalled, address, token, ready, tell))
+        return asyncio.run(_run(cluster, store, listening, engine, recalled, address, token, ready, tell, keep))
     finally:
         if journal is not None:
             journal.close()
@@ -110,12 +112,13 @@ async def _run(
     token: str,
     ready: Callable[[Begun], None],
     tell: Callable[[str], None],
+    keep: Keep,
 ) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
-    running = Running(store, engine, cluster.nodes, tell)
+    running = Running(store, engine, cluster.nodes, tell, keep)
     try:
         changed = await running.open(cluster, recalled)
         if cluster.opening and not running.body.jobs:

@@ -12,15 +12,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from optimus.drivers.local.body import Body
-from optimus.drivers.local.store import Happening, Submitted
+from optimus.drivers.local.body import Body, part_of
+from optimus.drivers.local.store import Happening
 from optimus.engine.kept_room import Kept, held_milli, reserved_by
 from optimus.lives import JobPhase, Life, Replica, phase_of
 from optimus.model.gangs import chains, maximum_replicas, minimum_replicas
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.pools import NodePool
 from optimus.model.queues import GPU
-from optimus.model.reasons import Code, Reason, named, reason
+from optimus.model.reasons import Code, Reason, counted, named, reason
 from optimus.model.workloads import Workload, share_milli
 
 _ORDER = (
@@ -94,7 +94,8 @@ class JobView(Struct, frozen=True, kw_only=True, rename="camel"):
     priority: int
     phase: str
     reason: Why | None
-    """Why it waits, is being stopped or has failed; of one that runs, what is to be known of its place."""
+    """Why it waits, is being stopped or has failed; of one that runs, what is to be known of its place. Of an array it
+    names the part, and while others run, one that has failed."""
     min_replicas: int
     max_replicas: int
     roles: dict[str, int]
@@ -187,6 +188,11 @@ class EventView(Struct, frozen=True, kw_only=True, rename="camel"):
     object: str
     code: str
     text: str
+    """Of an array it names the part; what happened to several in the same words is told once."""
+    part: str
+    """The last it happened to."""
+    parts: int
+    """To how many; 1 where it is no array."""
 
 
 def job_view(body: Body, job: str) -> JobView:
@@ -197,9 +203,7 @@ def job_view(body: Body, job: str) -> JobView:
     shown = lives[0] if len(lives) == 1 else None
     workload = one.job.workload
     live = [(life, replica) for life in lives for replica in body.replicas.get(life.workload, {}).values()]
-    replicas = tuple(
-        view for life, replica in live if replica.live and (view := _replica(one, life, replica)) is not None
-    )
+    replicas = tuple(view for life, replica in live if replica.live and (view := _replica(life, replica)) is not None)
     least = sum(map(len, minimum_replicas(workload.gang).values()))
     held = sum(view.gpu_milli * len(view.devices) for view in replicas)
     started = [life.first_started_ms for life in lives if life.first_started_ms is not None]
@@ -230,7 +234,7 @@ def job_view(body: Body, job: str) -> JobView:
         suspended=workload.suspended,
         command=one.job.template.command,
         replicas=replicas,
-        parts=tuple(_parts(body, one, lives, phases)) if one.job.array else (),
+        parts=tuple(_parts(body, lives, phases)) if one.job.array else (),
         counts=dict(Counter(phase.value for phase in phases)) if one.job.array else {},
         final=phase.final,
         progress=body.progress.get(job),
@@ -342,7 +346,9 @@ def pool_view(pool: NodePool) -> PoolView:
 
 
 def event_view(one: Happening) -> EventView:
-    return EventView(at_ms=one.at_ms, object=one.object, code=one.code, text=one.text)
+    who = f"part {one.part}" if one.parts == 1 else f"{one.parts:,} parts, the last of them part {one.part}"
+    text = ": ".join(filter(None, (who, one.text))) if one.part else one.text
+    return EventView(at_ms=one.at_ms, object=one.object, code=one.code, text=text, part=one.part, parts=one.parts)
 
 
 def _holds(body: Body) -> list[Kept]:
@@ -374,9 +380,15 @@ def _together(phases: list[JobPhase]) -> JobPhase:
 
 
 def _why(body: Body, lives: list[Life], phases: list[JobPhase], phase: JobPhase) -> Why | None:
-    """Of the first part that is in the phase of the whole."""
-    life = lives[phases.index(phase)]
-    return _why_of(body, life)
+    """Of the first part that is in the phase of the whole; where nothing is to be said of it, of one that failed."""
+    for wanted in (phase, JobPhase.FAILED):
+        life = next((life for life, found in zip(lives, phases, strict=True) if found is wanted), None)
+        why = _why_of(body, life) if life is not None else None
+        if life is not None and why is not None:
+            others = phases.count(wanted) - 1
+            more = f"; {counted(others, 'more part')} {'is' if others == 1 else 'are'} {wanted}" if others else ""
+            return Why(why.code, f"part {part_of(life)}: {why.text}{more}") if part_of(life) else why
+    return None
 
 
 def _why_of(body: Body, life: Life) -> Why | None:
@@ -393,12 +405,12 @@ def _why_of(body: Body, life: Life) -> Why | None:
     return None
 
 
-def _parts(body: Body, one: Submitted, lives: list[Life], phases: list[JobPhase]) -> list[PartView]:
+def _parts(body: Body, lives: list[Life], phases: list[JobPhase]) -> list[PartView]:
     """Those that are not simply done or waiting first."""
     ranked = sorted(zip(lives, phases, strict=True), key=lambda pair: _ORDER.index(pair[1]))
     return [
         PartView(
-            part=life.workload.removeprefix(one.job.id).removeprefix("/"),
+            part=part_of(life),
             phase=phase.value,
             reason=_why_of(body, life),
             attempt=life.attempt,
@@ -407,12 +419,12 @@ def _parts(body: Body, one: Submitted, lives: list[Life], phases: list[JobPhase]
     ]
 
 
-def _replica(one: Submitted, life: Life, replica: Replica) -> ReplicaView | None:
+def _replica(life: Life, replica: Replica) -> ReplicaView | None:
     place = life.place(replica.slot)
     leaving = replica.asked_ms is not None
     return ReplicaView(
         start=replica.start,
-        part=life.workload.removeprefix(one.job.id).removeprefix("/"),
+        part=part_of(life),
         role=replica.role,
         ordinal=replica.ordinal,
         node=place.node if place else "",

@@ -20,7 +20,7 @@ from optimus.drivers.kube.describing import read_time
 from optimus.drivers.kube.desk import changing, commands, following, output, sending, views
 from optimus.drivers.kube.desk.looking import look
 from optimus.drivers.kube.desk.naming import Name, gang_of, meant_by, read_name
-from optimus.drivers.kube.desk.refusing import Refused, asked, in_words, missing
+from optimus.drivers.kube.desk.refusing import Refused, asked, in_words, invalid, missing
 from optimus.drivers.kube.desk.sight import Sight, rights
 from optimus.drivers.kube.desk.tailing import Tails
 from optimus.drivers.kube.desk.told import Happened, happened
@@ -162,8 +162,17 @@ class OnCluster:
     # -- as it goes on ------------------------------------------------------------------------------------------------
 
     def output(
-        self, job: str, *, follow: bool = False, tail: int | None = None, replica: str = "", attempt: int | None = None
+        self,
+        job: str,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        replica: str = "",
+        attempt: int | None = None,
+        part: int | None = None,
     ) -> Iterator[View]:
+        if part is not None:
+            raise invalid("--part: on a cluster the parts of an array are its replicas; name one with --replica")
         wanted = output.Wanted(follow=follow, tail=tail, replica=replica, attempt=attempt)
         tails = partial(Tails, self._cluster, AGENT)
         return output.lines(self, self._do, tails, self.job(job), wanted)

@@ -8,6 +8,8 @@ Must not: keep a file open that nobody reads.
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -17,6 +19,8 @@ from msgspec import Struct
 
 LOOK_S = 0.15
 CHUNK = 256 << 10
+HOLE = re.compile(rb"\0{64,}")
+"""What is left of a part that was cut out, at its edges."""
 
 
 class Line(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -33,6 +37,8 @@ class Reading:
     replica: str
     start: str
     attempt: int
+    part: int | None = None
+    """Of an array."""
     at: int = 0
     number: int = 0
     rest: list[bytes] = field(default_factory=list)
@@ -42,19 +48,21 @@ class Reading:
         """Whole lines of what has come since, the unfinished one too when nothing more will come; None: nothing new."""
         try:
             with self.path.open("rb") as file:
+                self.at = max(self.at, _data_from(file.fileno(), self.at))
                 file.seek(self.at)
-                new = file.read(CHUNK)
+                read = file.read(CHUNK)
         except OSError:
             return None
-        self.at += len(new)
+        self.at += len(read)
+        new = HOLE.sub(b"", read)
         first, *others = new.split(b"\n")
         self.rest.append(first)
         whole = []
         if others:
             whole, self.rest = [b"".join(self.rest), *others[:-1]], [others[-1]]
-        if last and not new and any(self.rest):
+        if last and not read and any(self.rest):
             whole, self.rest = [b"".join(self.rest)], []
-        return list(map(self._line, whole)) if new or whole else None
+        return list(map(self._line, whole)) if read or whole else None
 
     def _line(self, raw: bytes) -> Line:
         self.number += 1
@@ -68,26 +76,35 @@ class Chosen(Struct, frozen=True, kw_only=True):
     replica: str = ""
     """`worker-0`, of an array `3-worker-0`."""
     attempt: int | None = None
+    part: int | None = None
+    """Of an array."""
 
     def takes(self, one: Reading) -> bool:
-        return self.replica in ("", one.replica) and self.attempt in (None, one.attempt)
+        return (
+            self.replica in ("", one.replica) and self.attempt in (None, one.attempt) and self.part in (None, one.part)
+        )
 
 
 def starts_of(runs: Path, uid: str, chosen: Chosen = Chosen()) -> list[Reading]:  # noqa: B008 - frozen
-    """The starts of a job, the oldest first."""
+    """The starts of a job: part by part, and the oldest first."""
     found = []
     for folder in runs.glob(f"{uid}-*"):
-        replica, attempt = named(folder.name, uid)
-        found.append(Reading(folder / "log", replica, folder.name, attempt))
-    return sorted(filter(chosen.takes, found), key=lambda reading: (_began(reading.start), in_order(reading.start)))
+        replica, attempt, part = named(folder.name, uid)
+        found.append(Reading(folder / "log", replica, folder.name, attempt, part))
+    return sorted(filter(chosen.takes, found), key=_in_turn)
 
 
-def named(start: str, uid: str) -> tuple[str, int]:
-    """`uid-[part-]attempt-role-ordinal-ms` -> `[part-]role-ordinal`, attempt."""
+def _in_turn(one: Reading) -> tuple[int, int, list[tuple[int, str]]]:
+    return -1 if one.part is None else one.part, _began(one.start), in_order(one.start)
+
+
+def named(start: str, uid: str) -> tuple[str, int, int | None]:
+    """`uid-[part-]attempt-role-ordinal-ms` -> `[part-]role-ordinal`, attempt, part."""
     words = start.removeprefix(f"{uid}-").split("-")
-    part = f"{words[0]}-" if len(words) > 4 and words[1].isdigit() else ""
-    number, *rest = words[1:] if part else words
-    return part + "-".join(rest[:-1]), int(number) if number.isdigit() else 0
+    part = int(words[0]) if len(words) > 4 and words[0].isdigit() and words[1].isdigit() else None
+    number, *rest = words[1:] if part is not None else words
+    replica = "-".join(rest[:-1] if part is None else (words[0], *rest[:-1]))
+    return replica, int(number) if number.isdigit() else 0, part
 
 
 def in_order(name: str) -> list[tuple[int, str]]:
@@ -104,6 +121,14 @@ def split_name(replica: str, *, array: bool) -> tuple[int | None, str, int]:
 
 def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and text == str(int(text)) else -1
+
+
+def _data_from(fd: int, at: int) -> int:
+    """Behind a hole, if there is one (`keeping.cutting`)."""
+    try:
+        return os.lseek(fd, at, os.SEEK_DATA)
+    except OSError:  # at its end
+        return at
 
 
 async def lines(

@@ -143,7 +143,10 @@ ROUTES: dict[tuple[str, str], Route] = {
         query={
             "follow": _text("1: until it is over.", enum=["0", "1"]),
             "tail": {"type": "integer", "minimum": 0, "description": "The last lines of each start only."},
-            "replica": _text("Of this replica only, such as worker-0."),
+            "replica": _text(
+                "Of this replica only, such as worker-0; of an array 3-worker-0, or the number of a part."
+            ),
+            "part": {"type": "integer", "minimum": 0, "description": "Of this part of an array only."},
             "attempt": {"type": "integer", "minimum": 1, "description": "Of this attempt only."},
         },
         kind="application/x-ndjson",

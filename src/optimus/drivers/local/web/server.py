@@ -41,6 +41,7 @@ from optimus.drivers.local.web.remembering import Remembered
 from optimus.lives import JobPhase
 
 LOG = logging.getLogger(__name__)
+CLEARED = "too much was written since (`--keep-runs` and `--keep-parts` of `optimus up`)"
 STATUS = {"invalid": 422, "conflict": 409, "missing": 404, "unavailable": 503}
 PHASES = tuple(phase.value for phase in JobPhase)
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
@@ -238,10 +239,15 @@ def _name(request: web.Request) -> str:
 
 
 async def _job(request: web.Request) -> web.Response:
-    job = (await _shown(request)).get("jobs", {}).get(_name(request))
+    return told(await _found(request))
+
+
+async def _found(request: web.Request) -> dict[str, Any]:
+    job: dict[str, Any] | None = (await _shown(request)).get("jobs", {}).get(_name(request))
     if job is None:
+        await request.app[MIRROR].call("events", job=_name(request))  # refused, and says whether it was ever there
         raise RefusedError("missing", f"there is no job {_name(request)}")
-    return told(job)
+    return job
 
 
 async def _submit(request: web.Request) -> web.Response:
@@ -316,19 +322,17 @@ async def _stream(request: web.Request, kind: str) -> AsyncIterator[web.StreamRe
 
 def _logs(runs: Path) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
-        job = (await _shown(request)).get("jobs", {}).get(_name(request))
-        if job is None:
-            raise RefusedError("missing", f"there is no job {_name(request)}")
-        query, mirror = _asked(request, "follow", "tail", "replica", "attempt"), request.app[MIRROR]
+        job = await _found(request)
+        query, mirror = _asked(request, "follow", "tail", "replica", "attempt", "part"), request.app[MIRROR]
         tail = _lines(query["tail"]) if "tail" in query else None
         follow = FLAGS.get(query.get("follow", "").lower())
         if follow is None:
             raise RefusedError("invalid", f"follow is 1 or 0, not {query['follow']}")
-        chosen = Chosen(replica=query.get("replica", ""), attempt=_attempt(query.get("attempt", "")))
+        chosen = _chosen(query, job, _name(request))
         if follow and not job["final"]:
             _demand_possible(runs, job, _name(request), chosen)
         else:
-            _demand_starts(runs, job["uid"], _name(request), chosen)
+            _demand_starts(runs, job, _name(request), chosen)
 
         def over() -> bool:
             if request.transport is None:
@@ -346,14 +350,32 @@ def _logs(runs: Path) -> Handler:
     return handler
 
 
-def _demand_starts(runs: Path, uid: str, job: str, chosen: Chosen) -> None:
-    """Nothing, because of a wrong letter, would be a wrong answer."""
-    everything = starts_of(runs, uid)
+def _chosen(query: dict[str, str], job: dict[str, Any], name: str) -> Chosen:
+    """A replica of an array that is only a number is a part."""
+    parts, replica, part = sum(job["counts"].values()), query.get("replica", ""), query.get("part", "")
+    if parts and not part and replica.isascii() and replica.isdigit():
+        replica, part = "", replica
+    if part and not parts:
+        raise RefusedError("invalid", f"{name} is no array: it has no parts")
+    if part and not (part.isascii() and part.isdigit() and len(part) < 10 and int(part) < parts):
+        raise RefusedError("missing", f"{name} has no part {part[:40]}; its parts are 0 to {parts - 1}")
+    return Chosen(replica=replica, attempt=_attempt(query.get("attempt", "")), part=int(part) if part else None)
+
+
+def _demand_starts(runs: Path, view: dict[str, Any], job: str, chosen: Chosen) -> None:
+    """Nothing, because of a wrong letter or because it is gone, would be a wrong answer."""
+    everything = starts_of(runs, view["uid"])
+    if not everything and view["startedMs"] is not None:
+        raise RefusedError("missing", f"what {job} has written is cleared away: {CLEARED}")
     if chosen == Chosen() or not everything or any(chosen.takes(one) for one in everything):
         return
     if chosen.attempt is not None and all(one.attempt != chosen.attempt for one in everything):
         known = sorted({one.attempt for one in everything})
         raise RefusedError("missing", f"{job} has no output of attempt {chosen.attempt}; known are {_few(known)}")
+    if chosen.part is not None and not chosen.replica:
+        raise RefusedError(
+            "missing", f"there is no output of part {chosen.part} of {job}: it has not run, or {CLEARED}"
+        )
     names = sorted({one.replica for one in everything if chosen.attempt in (None, one.attempt)}, key=in_order)
     raise RefusedError("missing", f"{job} has no replica {chosen.replica}; known are {_few(names)}")
 
