@@ -107,7 +107,7 @@ def test_thousands_of_jobs_are_copied_whole_and_nobody_notices(up: Up) -> None:
     jobs = [
         {"kind": "UnifiedJob", "metadata": {"name": "many"}, "spec": {"command": ["true"], "gpu": 4, "arraySize": MANY}}
     ]
-    up.cli("run", "-d", "--name", "beside", "--", "sleep", "600")
+    up.cli("run", "-d", "--name", "beside", "--gpus", "0", "--", "sleep", "600")
     up.reaches("beside", "Running")
     assert up.cli("submit", "-", stdin=yaml.safe_dump_all(jobs)).returncode == 0
     copied = engine_of(read_copy(up.api.raw("/v1/state")))
