@@ -82,6 +82,10 @@ class Sight:
     def whole(self) -> bool:
         return not self.namespace
 
+    def pool_of(self) -> dict[str, str]:
+        """By node; empty where only one namespace can be seen."""
+        return {node.name: view.pool.name for view in self._engine.state.pool_views for node in view.nodes}
+
     def take(self, facts: Sequence[Observation], now_ms: int) -> None:
         """What is new; then what would be decided now."""
         self.now_ms = now_ms

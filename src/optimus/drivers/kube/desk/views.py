@@ -232,9 +232,12 @@ def _least_milli(group: Group, requests: Mapping[str, Request]) -> int:
 def queue_views(sight: Sight, jobs: Mapping[str, View]) -> list[View]:
     running: Counter[str] = Counter()
     waiting: Counter[str] = Counter()
+    there: Counter[tuple[str, str]] = Counter()
+    pool_of = sight.pool_of()
     for view in jobs.values():
         if not view["final"]:
             (running if view["replicas"] else waiting)[view["queue"]] += 1
+            there.update({(view["queue"], pool_of.get(one["node"], "")) for one in view["replicas"]})
     shares = {(s.queue, s.pool): s for s in (sight.plan.shares if sight.plan else ()) if s.resource == GPU}
     held = held_milli(sight.holds, {name: queue.parent for name, queue in sight.mirror.queues.items()})
     found = []
@@ -259,9 +262,12 @@ def queue_views(sight: Sight, jobs: Mapping[str, View]) -> list[View]:
                     "allocatedMilli": now.get("allocated", 0),
                     "demandMilli": now.get("demand", 0),
                     "heldMilli": held[name, pool],
+                    "running": there[name, pool],
                 }
             )
         counts = (running[name], waiting[name]) if sight.whole else _counted(sight, queue)
+        if not sight.whole and len(rows) == 1:  # who sees one namespace is told of all by what is written
+            rows[0]["running"] = counts[0]
         found.append(
             {
                 "name": name,
