@@ -21,7 +21,7 @@ PLAIN = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "asks-who"}, "s
 
 class Ground(Stand):
     def __init__(self, plane: ControlPlane, nodes: RealNodes, namespace: str, folder: Path) -> None:
-        """`folder`: what containers see as /work, on every node."""
+        """`folder`: what containers see as /shared, on every node."""
         super().__init__(plane, namespace)
         self.real, self.folder = nodes, folder
         self.scheduler = "optimus"
@@ -75,7 +75,7 @@ class Ground(Stand):
                 *({"name": key, "value": value} for key, value in (environment or {}).items()),
             ],
             "resources": {"requests": requests or {}, "limits": {"nvidia.com/gpu": "1"}},
-            "volumeMounts": [{"name": "work", "mountPath": "/work"}],
+            "volumeMounts": [{"name": "work", "mountPath": "/shared"}],
         }
         template = {
             "restartPolicy": "Never",

@@ -10,12 +10,12 @@ from tests.kube.body.clusters import until
 from tests.kube.real_nodes.ground import Ground, places
 
 MEETING = """
-touch /work/here-$OPTIMUS_RANK
-until [ "$(ls /work | grep -c here-)" = 4 ]; do sleep 0.1; done
+touch /shared/here-$OPTIMUS_RANK
+until [ "$(ls /shared | grep -c here-)" = 4 ]; do sleep 0.1; done
 echo "rank $OPTIMUS_RANK: all are here"
-until [ -e /work/go-home ]; do sleep 0.1; done
+until [ -e /shared/go-home ]; do sleep 0.1; done
 """
-UNTIL_TOLD = ["sh", "-c", "until [ -e /work/go-home ]; do sleep 0.1; done"]
+UNTIL_TOLD = ["sh", "-c", "until [ -e /shared/go-home ]; do sleep 0.1; done"]
 FOREVER = ["sleep", "1000000"]
 TRAINING = Path(__file__).with_name("training.py").read_text()
 
@@ -52,7 +52,7 @@ def test_who_lends_is_asked_to_leave_saves_and_goes_on_where_it_was(ground: Grou
         train,
         image=PYTHON,
         queue=queues["speech"],
-        environment={"OPTIMUS_CHECKPOINT_DIR": "/work/checkpoints", "OPTIMUS_REPLICAS": "8"},
+        environment={"OPTIMUS_CHECKPOINT_DIR": "/shared/checkpoints", "OPTIMUS_REPLICAS": "8"},
     )
     until(lambda: len(begun(ground)) == 8, f"all have begun: {ground.told()}")
     ground.job("owner", 4, ["sleep", "1"], queue=queues["vision"])

@@ -10,7 +10,7 @@ TOTAL = 4000
 
 
 def say(word: str, step: int) -> None:
-    with open("/work/story", "a") as story:
+    with open("/shared/story", "a") as story:
         story.write(f"{RANK} {word} {step}\n")
 
 
@@ -23,7 +23,7 @@ try:
             begun = True
         say("did", step)
         state["done"] = step + 1
-        time.sleep(0 if os.path.exists("/work/hurry") else 0.1)
+        time.sleep(0 if os.path.exists("/shared/hurry") else 0.1)
 except optimus.AskedToLeave:
     say("left", state["done"])
     raise
