@@ -17,8 +17,14 @@ COPY src src
 RUN /optimus/bin/pip install --no-cache-dir --no-compile --no-deps --no-build-isolation . && \
     /optimus/bin/pip uninstall --yes setuptools wheel pip && \
     find /optimus -name tests -type d -path '*site-packages*' -prune -exec rm -rf {} +
+# Once, here: its file system cannot be written to, so every start would compile every module again. Files are taken for
+# what they are and not looked at (unchecked-hash): nobody changes them, and their times may change when they are copied.
+RUN python -m compileall -q --invalidation-mode unchecked-hash /optimus/lib
 
 FROM python:3.11-slim
+# The base image has none of the standard library compiled; what nobody here imports stays as it is.
+RUN python -m compileall -q --invalidation-mode unchecked-hash \
+    -x '/(test|tests|idlelib|lib2to3|tkinter|turtledemo|ensurepip|site-packages)/' /usr/local/lib/python3.11
 COPY --from=built /optimus /optimus
 ENV PATH=/optimus/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 OPENBLAS_NUM_THREADS=1 HOME=/tmp
 USER 65532:65532

@@ -25,7 +25,7 @@ story: $(READY)  ## a small story in the terminal: watch the scheduler decide
 	@$(BIN)/optimus story
 
 test: $(READY)  ## all tests (ARGS='-k gang' narrows, WORKERS=0 runs them in one process)
-	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	@$(BIN)/python -m tests -n $(WORKERS) --dist worksteal $(ARGS)
 
 check: $(READY)  ## lint, format, types, import contracts
 	$(BIN)/ruff check $(CODE)
@@ -40,7 +40,7 @@ format: $(READY)  ## put every file into house format
 bench: $(READY)  ## measure speed and quality
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-bench-kube: $(READY)  ## binding on a real API server beside others: half an hour, quiet machine (ARGS='--only drain')
+bench-kube: $(READY)  ## binding on a real API server beside others: forty minutes, quiet machine (ARGS='--only drain')
 	@$(BIN)/python -m benchmarks.kube $(ARGS)
 
 first-job: $(READY)  ## how long from a fresh clone to the first job (clones the present commit into a temporary folder)

@@ -6,11 +6,13 @@
     arrive    gangs of 20 come while it runs, 200 pods a second: how long each pod waits
     restart   50,000 bound pods are there; how long after its start the first pod of a new gang is bound
 
-Each on a server of its own with a fresh etcd, one after the other; client limits are off for everybody. What is judged
-are ratios of the same run: drained pods a second against the stock scheduler (at least 4) and against the bare loop (at
-least 0.7), and the restart (at most 15 s).
+Each on a server of its own with a fresh etcd, one after the other; client limits are off for everybody. `drain` is run
+three times in turn, since a machine has good minutes and bad ones: shown is each contender's median, and a ratio is the
+median of those of the rounds. What is judged are ratios: drained pods a second against the stock scheduler (at least 4)
+and against the bare loop (at least 0.7), and the restart (at most 15 s). It ends with 1, and says why, if one of these
+is missed or was not run, or if somebody has not bound all that was asked for.
 
-    python -m benchmarks.kube                                    # half an hour; the machine should be quiet
+    python -m benchmarks.kube                                    # forty minutes; the machine should be quiet
     python -m benchmarks.kube --only drain --contenders raw,optimus --gangs 30 --nodes 200 --dry
     python -m benchmarks.kube --peer volcano.yaml                # another scheduler, see benchmarks/kube_contenders.py
 """
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import statistics
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -71,24 +74,48 @@ def runs(chosen: Any, peers: list[Peer]) -> dict[str, dict[str, Callable[[], Res
     }
 
 
+CRITERIA: dict[str, Callable[[float], bool]] = {
+    "drain: optimus / raw": lambda ratio: ratio >= OF_RAW,
+    "drain: optimus / kube-scheduler": lambda ratio: ratio >= AGAINST_STOCK,
+    "restart: first bind after s": lambda seconds: seconds <= RESTART_S,
+}
+"""Name in `judged` -> whether it is good enough."""
+
+
 def judged(results: dict[str, dict[str, Result]]) -> Result:
-    """The ratios that are asked for, as far as both sides were run."""
+    """Ratios of what was finished."""
     found: Result = {}
     for kind in ("drain", "one500", "ten500"):
-        rates = {name: one.get("draining", 0) for name, one in results.get(kind, {}).items()}
-        ours = rates.get(OPTIMUS.name)
-        for peer_name, rate in rates.items():
-            if ours and rate and peer_name != OPTIMUS.name:
-                found[f"{kind}: optimus / {peer_name}"] = round(ours / rate, 2)
+        rates = {name: one.get("rates", []) for name, one in results.get(kind, {}).items()}
+        ours = rates.pop(OPTIMUS.name, [])
+        for peer_name, theirs in rates.items():
+            if ratios := [mine / rate for mine, rate in zip(ours, theirs, strict=False) if mine and rate]:
+                found[f"{kind}: optimus / {peer_name}"] = round(statistics.median(ratios), 2)
     if first := results.get("restart", {}).get(OPTIMUS.name, {}).get("first_after_s"):
         found["restart: first bind after s"] = first
     return found
 
 
-def met(found: Result) -> bool:
-    limits = {"drain: optimus / raw": OF_RAW, "drain: optimus / kube-scheduler": AGAINST_STOCK}
-    fast = all(found.get(name, least) >= least for name, least in limits.items())
-    return fast and found.get("restart: first bind after s", 0.0) <= RESTART_S
+def missed(results: dict[str, dict[str, Result]], found: Result) -> list[str]:
+    """What keeps this run from being a success: work that was not finished, criteria that are not met or not known."""
+    unfinished = [
+        f"{kind}: {name}: {one['wrong']}"
+        for kind, contenders in results.items()
+        for name, one in contenders.items()
+        if "wrong" in one
+    ]
+    unknown = [f"{name}: not known, its runs are missing" for name in CRITERIA if name not in found]
+    unmet = [
+        f"{name} is {found[name]}: missed" for name, good in CRITERIA.items() if name in found and not good(found[name])
+    ]
+    return unfinished + unmet + unknown
+
+
+def of_rounds(rounds: list[Result]) -> Result:
+    """The one in the middle, with the rates of all; one that went wrong speaks for all."""
+    wrong = [one for one in rounds if "wrong" in one]
+    middle = sorted(rounds, key=lambda one: one.get("draining", 0))[len(rounds) // 2]
+    return {**(wrong[0] if wrong else middle), "rates": [one.get("draining", 0) for one in rounds]}
 
 
 def show(kind: str, results: dict[str, Result]) -> None:
@@ -110,6 +137,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--nodes", type=int, default=1_000)
     parser.add_argument("--gangs", type=int, default=300, help="of 20 pods")
     parser.add_argument("--before", type=int, default=50_000, help="pods that are there at a restart")
+    parser.add_argument("--rounds", type=int, default=3, help="of drain")
     parser.add_argument("--only", default=",".join(ALL), help="scenarios, with commas")
     parser.add_argument("--contenders", default="", help="names, with commas; all if not given")
     parser.add_argument("--peer", type=Path, action="append", default=[], help="a scheduler of others (drain only)")
@@ -129,19 +157,25 @@ def main(arguments: list[str] | None = None) -> int:
     for kind, contenders in planned.items():
         if kind not in only:
             continue
-        for name, run in contenders.items():
-            if wanted and name not in wanted:
-                continue
-            CONSOLE.print(f"[dim]{kind}: {name} …[/]  load {os.getloadavg()[0]:.1f}")
-            results.setdefault(kind, {})[name] = {**run(), "load_before": round(os.getloadavg()[0], 1)}
-        show(kind, results.get(kind, {}))
+        rounds: dict[str, list[Result]] = {name: [] for name in contenders if not wanted or name in wanted}
+        for _ in range(chosen.rounds if kind == "drain" else 1):
+            for name, found_so_far in rounds.items():
+                load = round(os.getloadavg()[0], 1)
+                CONSOLE.print(f"[dim]{kind}: {name} …[/]  load {load}")
+                found_so_far.append({**contenders[name](), "load_before": load})
+        results[kind] = {name: of_rounds(each) for name, each in rounds.items()}
+        show(kind, results[kind])
     found = judged(results)
     for name, ratio in found.items():
         CONSOLE.print(f"{name:40s} {ratio}")
+    wrong = missed(results, found)
+    for each in wrong:
+        CONSOLE.print(f"[red]{each}[/]")
     if not chosen.dry:
         shape = {"nodes": chosen.nodes, "gangs": chosen.gangs, "before": chosen.before}
-        measuring.write("kube", {"runs": results, "judged": found, "world": shape, "machine": measuring.machine()})
-    return 0 if met(found) else 1
+        told = {"runs": results, "judged": found, "missed": wrong, "world": shape, "machine": measuring.machine()}
+        measuring.write("kube", told)
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

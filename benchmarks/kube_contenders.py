@@ -1,7 +1,8 @@
 """Who is measured at the same API server: how each is started, and how its pods say that they are a gang.
 
     raw             a bare loop of binds to places known beforehand: what the server takes, and no scheduler can pass
-    optimus         `optimus controller`, as it is installed: with election, events and conditions
+    optimus         `optimus controller`, as `optimus install` leaves it: the rights of its role, queues and policies,
+                    election, events, conditions and numbers (benchmarks/kube_installation.py)
     kube-scheduler  the stock scheduler, which knows no gangs
     native gangs    the same with the gang API of its version
     kueue           Kueue admits suspended Jobs, the stock scheduler binds their pods
@@ -19,11 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import yaml
 
-from benchmarks.kube_world import Gangs, Shape
+from benchmarks import kube_installation
+from benchmarks.kube_world import GPUS, NAMESPACE, QUEUE, Gangs, Shape
 from hack.controlplane import ControlPlane
 from hack.controlplane.processes import Process
-from hack.operators import KUEUE, start
+from hack.operators import KUEUE, install, start
 
 DEFAULT = "default-scheduler"
 
@@ -34,6 +37,8 @@ class Contender(msgspec.Struct, frozen=True):
     scheduler: str = DEFAULT
     gangs: Gangs = Gangs.NONE
     gang_api: bool = False
+    prepare: Callable[[ControlPlane, int], None] | None = None
+    """What it needs before anything can ask for it: objects, on a cluster of so many nodes."""
     job_labels: dict[str, str] = {}
     """Of suspended Jobs that it admits."""
 
@@ -107,8 +112,7 @@ def _raw(plane: ControlPlane) -> list[Process]:
 
 
 def _optimus(plane: ControlPlane) -> list[Process]:
-    words = [sys.executable, "-m", "optimus", "controller", "--kubeconfig", str(plane.kubeconfig())]
-    return [_begin(plane, "optimus", words)]
+    return [_begin(plane, "optimus", kube_installation.controller(plane))]
 
 
 def _stock(plane: ControlPlane) -> list[Process]:
@@ -119,8 +123,39 @@ def _kueue(plane: ControlPlane) -> list[Process]:
     return [start(plane, KUEUE), plane.start_scheduler()]
 
 
+def _queue_of_ours(plane: ControlPlane, nodes: int) -> None:
+    kube_installation.install(plane, GPUS * nodes)
+
+
+def _queue_of_kueue(plane: ControlPlane, nodes: int) -> None:
+    version = "kueue.x-k8s.io/v1beta2"
+    flavour = {"apiVersion": version, "kind": "ResourceFlavor", "metadata": {"name": "gpu"}}
+    amounts = {"cpu": 64 * nodes, "memory": f"{512 * nodes}Gi", "nvidia.com/gpu": GPUS * nodes}
+    resources = [{"name": name, "nominalQuota": amount} for name, amount in amounts.items()]
+    group = {"coveredResources": list(amounts), "flavors": [{"name": "gpu", "resources": resources}]}
+    spec = {"namespaceSelector": {}, "resourceGroups": [group]}
+    queue = {"apiVersion": version, "kind": "ClusterQueue", "metadata": {"name": QUEUE}, "spec": spec}
+    local = {
+        "apiVersion": version,
+        "kind": "LocalQueue",
+        "metadata": {"name": QUEUE, "namespace": NAMESPACE},
+        "spec": {"clusterQueue": QUEUE},
+    }
+    install(plane, KUEUE)
+    apply(plane, [flavour, queue, local])
+
+
+def apply(plane: ControlPlane, objects: list[dict[str, Any]]) -> None:
+    words = plane.kubectl("apply", "--server-side", "-f", "-")
+    subprocess.run(words, input=yaml.safe_dump_all(objects), text=True, check=True, stdout=subprocess.DEVNULL)
+
+
 RAW = Contender("raw", _raw)
-OPTIMUS = Contender("optimus", _optimus, "optimus", Gangs.OPTIMUS, job_labels={"optimus.dev/queue": "default"})
+OPTIMUS = Contender(
+    "optimus", _optimus, "optimus", Gangs.OPTIMUS, prepare=_queue_of_ours, job_labels={"optimus.dev/queue": QUEUE}
+)
 STOCK = Contender("kube-scheduler", _stock)
 NATIVE = Contender("native gangs", _stock, DEFAULT, Gangs.NATIVE, gang_api=True)
-WITH_KUEUE = Contender("kueue", _kueue, DEFAULT, job_labels={"kueue.x-k8s.io/queue-name": "bench"})
+WITH_KUEUE = Contender(
+    "kueue", _kueue, DEFAULT, prepare=_queue_of_kueue, job_labels={"kueue.x-k8s.io/queue-name": QUEUE}
+)

@@ -4,6 +4,9 @@
     draining       from the first pod that was seen bound to the last
 
 Both as pods per second. Every process beside it is told with its processor time during the run and its largest memory.
+
+At the end the server is asked: is every pod of every gang bound, and has no node more than it has GPUs? A run of which
+that is not true has no rates, and says what is `wrong`.
 """
 
 from __future__ import annotations
@@ -14,17 +17,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
-import yaml
 
-from benchmarks.kube_contenders import Contender, Peer
+from benchmarks.kube_contenders import Contender, Peer, apply
 from benchmarks.kube_world import (
+    GPU,
     GPUS,
     IN_FLIGHT,
     JOBS,
@@ -41,13 +45,39 @@ from benchmarks.kube_world import (
 )
 from hack.controlplane import ControlPlane
 from hack.controlplane.processes import Process, cpu_seconds
-from hack.operators import KUEUE, install
-from optimus.kube import Client, Cluster, Writer, load
+from optimus.kube import Client, Cluster, Meta, Writer, load
 from optimus.kube.resources import PODS
 
 LONGEST_S = 900.0
 SYNC_S = 5.0
 """Given to a contender to read an almost empty cluster, where what comes while it runs is measured."""
+
+
+class _Meta(Meta):
+    labels: dict[str, str] | None = None
+
+
+class _Resources(msgspec.Struct):
+    limits: dict[str, str] | None = None
+
+
+class _Container(msgspec.Struct):
+    resources: _Resources
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    containers: list[_Container]
+    node_name: str = ""
+
+
+class BoundPod(msgspec.Struct):
+    """As the server lists it."""
+
+    metadata: _Meta
+    spec: _Spec
+
+    def gpus(self) -> int:
+        return sum(int((one.resources.limits or {}).get(GPU, 0)) for one in self.spec.containers)
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -59,9 +89,12 @@ class Run(msgspec.Struct, frozen=True):
     started: float
     spent: dict[str, dict[str, float]]
 
-    def rates(self) -> dict[str, Any]:
-        if not self.bound:
-            return {"bound": 0, "late": self.late}
+    def rates(self, asked: int, wrong: str) -> dict[str, Any]:
+        """None, but what is wrong, if not all that was asked for was done."""
+        if len(self.bound) != asked:
+            wrong = f"{len(self.bound)} of {asked} pods were seen bound; {wrong}".rstrip("; ")
+        if wrong:
+            return {"bound": len(self.bound), "late": self.late, "wrong": wrong}
         first, last, count = self.bound[0], self.bound[-1], len(self.bound)
         return {
             "bound": count,
@@ -77,51 +110,60 @@ def drain(contender: Contender, nodes: int, shape: Shape, peer: Peer | None = No
     """All pods wait, then the contender is started."""
     with _plane(contender) as plane:
         cluster = load(str(plane.kubeconfig()))
-        asyncio.run(make_nodes(cluster, nodes))
+        _begin(plane, contender, nodes)
         created = asyncio.run(_make(plane, contender, shape, peer))
         run = _measure(plane, contender, shape.pods)
-    return {**run.rates(), "created_per_s": round(created), "spent": run.spent}
+        wrong = flaws(cluster, shape)
+    return {**run.rates(shape.pods, wrong), "created_per_s": round(created), "spent": run.spent}
 
 
 def admit(contender: Contender, nodes: int, shape: Shape) -> dict[str, Any]:
     """Suspended Jobs, which the contender lets go; the job controller then makes their pods."""
     with _plane(contender, controllers=True) as plane:
         cluster = load(str(plane.kubeconfig()))
-        asyncio.run(make_nodes(cluster, nodes))
-        _quota(plane, contender, nodes)
+        _begin(plane, contender, nodes)
         jobs = [
             suspended_job(name, shape.size, contender.scheduler, contender.job_labels) for name in gang_names(shape)
         ]
         asyncio.run(make(cluster, JOBS, jobs))
         run = _measure(plane, contender, shape.pods)
-    return {**run.rates(), "spent": run.spent}
+        wrong = flaws(cluster, shape)
+    return {**run.rates(shape.pods, wrong), "spent": run.spent}
 
 
 def arrive(contender: Contender, nodes: int, shape: Shape, per_s: float) -> dict[str, Any]:
     """Gangs come one after the other, at this many pods a second, while the contender runs."""
     with _plane(contender) as plane:
         cluster = load(str(plane.kubeconfig()))
-        asyncio.run(make_nodes(cluster, nodes))
+        _begin(plane, contender, nodes)
         watcher = _watcher(plane, shape.pods)
         with _spending(plane, contender.start(plane)) as spent:
             time.sleep(SYNC_S)
             begun = time.monotonic()
             asyncio.run(_come(cluster, contender, shape, per_s))
             run = _seen(watcher, begun, spent)
+        wrong = flaws(cluster, shape)
     waited = np.array(run.waited) if run.waited else np.zeros(1)
     half, nearly = (round(float(np.percentile(waited, share)), 3) for share in (50, 99))
-    return {**run.rates(), "per_s": per_s, "waited_p50_s": half, "waited_p99_s": nearly, "spent": run.spent}
+    return {
+        **run.rates(shape.pods, wrong),
+        "per_s": per_s,
+        "waited_p50_s": half,
+        "waited_p99_s": nearly,
+        "spent": run.spent,
+    }
 
 
 def restart(contender: Contender, nodes: int, there: int, shape: Shape) -> dict[str, Any]:
     """So many pods are there already, bound; how long until the first of a new gang is."""
     with _plane(contender) as plane:
         cluster = load(str(plane.kubeconfig()))
-        asyncio.run(make_nodes(cluster, nodes))
+        _begin(plane, contender, nodes)
         asyncio.run(make(cluster, PODS, _old_pods(contender, nodes, there)))
         asyncio.run(make_pods(cluster, shape, contender.scheduler, contender.gangs))
         run = _measure(plane, contender, shape.pods)
-    return {**run.rates(), "pods_before": there, "spent": run.spent}
+        wrong = flaws(cluster, shape)
+    return {**run.rates(shape.pods, wrong), "pods_before": there, "spent": run.spent}
 
 
 # -- parts of it ---------------------------------------------------------------------------------------------------
@@ -136,13 +178,49 @@ def _plane(contender: Contender, *, controllers: bool = False) -> Iterator[Contr
         yield plane
 
 
+def _begin(plane: ControlPlane, contender: Contender, nodes: int) -> None:
+    asyncio.run(make_nodes(load(str(plane.kubeconfig())), nodes))
+    if contender.prepare:
+        contender.prepare(plane, nodes)
+
+
+def flaws(cluster: Cluster, shape: Shape) -> str:
+    """What the server itself says against a run, empty if nothing: whoever is fast with half a gang is not fast."""
+    wrong = asyncio.run(_listed(cluster, shape))
+    return f"{wrong[0]}, and {len(wrong) - 1} more" if len(wrong) > 1 else "".join(wrong)
+
+
+async def _listed(cluster: Cluster, shape: Shape) -> list[str]:
+    async with Client(cluster) as client:
+        listed = await client.listing(PODS, BoundPod, namespace=NAMESPACE)
+    return unfinished(listed.items, shape)
+
+
+def unfinished(found: Iterable[BoundPod], shape: Shape) -> list[str]:
+    gangs: Counter[str] = Counter()
+    given: Counter[str] = Counter()
+    for one in found:
+        if one.spec.node_name:
+            gangs[(one.metadata.labels or {}).get("app", "")] += 1
+            given[one.spec.node_name] += one.gpus()
+    parts = [
+        f"{gangs[name]} of {shape.size} pods of {name} are bound"
+        for name in gang_names(shape)
+        if gangs[name] != shape.size
+    ]
+    over = [
+        f"{count} GPUs of {node} are given away, and it has {GPUS}" for node, count in given.items() if count > GPUS
+    ]
+    return parts + over
+
+
 async def _make(plane: ControlPlane, contender: Contender, shape: Shape, peer: Peer | None) -> float:
     cluster = load(str(plane.kubeconfig()))
     if peer is None:
         return await make_pods(cluster, shape, contender.scheduler, contender.gangs)
     if peer.gang:
         objects = [peer.gang_of(name, shape.size) for name in gang_names(shape)]
-        _apply(plane, objects)
+        apply(plane, objects)
     return await make(cluster, PODS, [peer.dressed(one, shape) for one in pods(shape, contender.scheduler, Gangs.NONE)])
 
 
@@ -169,31 +247,6 @@ def _old_pods(contender: Contender, nodes: int, count: int) -> list[dict[str, An
         one["spec"]["containers"][0]["resources"] = {"requests": requests}
         made.append(one)
     return made
-
-
-def _quota(plane: ControlPlane, contender: Contender, nodes: int) -> None:
-    if contender.name != "kueue":
-        return
-    version = "kueue.x-k8s.io/v1beta2"
-    flavour = {"apiVersion": version, "kind": "ResourceFlavor", "metadata": {"name": "gpu"}}
-    amounts = {"cpu": 64 * nodes, "memory": f"{512 * nodes}Gi", "nvidia.com/gpu": GPUS * nodes}
-    resources = [{"name": name, "nominalQuota": amount} for name, amount in amounts.items()]
-    group = {"coveredResources": list(amounts), "flavors": [{"name": "gpu", "resources": resources}]}
-    spec = {"namespaceSelector": {}, "resourceGroups": [group]}
-    queue = {"apiVersion": version, "kind": "ClusterQueue", "metadata": {"name": "bench"}, "spec": spec}
-    local = {
-        "apiVersion": version,
-        "kind": "LocalQueue",
-        "metadata": {"name": "bench", "namespace": NAMESPACE},
-        "spec": {"clusterQueue": "bench"},
-    }
-    install(plane, KUEUE)
-    _apply(plane, [flavour, queue, local])
-
-
-def _apply(plane: ControlPlane, objects: list[dict[str, Any]]) -> None:
-    words = plane.kubectl("apply", "--server-side", "-f", "-")
-    subprocess.run(words, input=yaml.safe_dump_all(objects), text=True, check=True, stdout=subprocess.DEVNULL)
 
 
 def _measure(plane: ControlPlane, contender: Contender, count: int) -> Run:

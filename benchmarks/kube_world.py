@@ -2,7 +2,8 @@
 
     1,000 nodes of 8 GPUs, 6,000 pods of one GPU in 300 gangs of 20 – or as few as are asked for
 
-Objects are made by the same client for everybody, before anything is measured.
+Objects are made by the same client for everybody, before anything is measured. Pods have what every pod of a cluster
+has: a service account, and the volume with its token, written as the server's admission writes it.
 """
 
 from __future__ import annotations
@@ -19,11 +20,21 @@ from optimus.kube import Client, Cluster, Done, Resource, Writer
 from optimus.kube.resources import NAMESPACES, NODES, PODS
 
 NAMESPACE = "bench"
+QUEUE = "bench"
 JOBS = Resource("batch", "v1", "jobs")
 POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups")
 IN_FLIGHT = 64
 GPUS = 8
 GPU = "nvidia.com/gpu"
+TOKEN = [
+    {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+    {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+    {
+        "downwardAPI": {
+            "items": [{"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]
+        }
+    },
+]
 
 
 class Gangs(StrEnum):
@@ -57,9 +68,9 @@ def node(number: int) -> dict[str, Any]:
 
 def pod(gang: str, index: int, size: int, scheduler: str, gangs: Gangs, *, on: str = "") -> dict[str, Any]:
     meta: dict[str, Any] = {"name": f"{gang}-{index:03d}", "labels": {"app": gang}}
-    spec: dict[str, Any] = {"schedulerName": scheduler, "containers": [container()]}
+    spec = pod_spec(scheduler)
     if gangs is Gangs.OPTIMUS:
-        meta["labels"] |= {"optimus.dev/group": gang, "optimus.dev/min-members": str(size)}
+        meta["labels"] |= {"optimus.dev/group": gang, "optimus.dev/min-members": str(size), "optimus.dev/queue": QUEUE}
     elif gangs is Gangs.NATIVE:
         spec["schedulingGroup"] = {"podGroupName": gang}
     if on:
@@ -67,9 +78,18 @@ def pod(gang: str, index: int, size: int, scheduler: str, gangs: Gangs, *, on: s
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 
-def container() -> dict[str, Any]:
+def pod_spec(scheduler: str) -> dict[str, Any]:
+    account = {"serviceAccountName": "default", "serviceAccount": "default"}
+    token = {"name": "kube-api-access-bench", "projected": {"defaultMode": 420, "sources": TOKEN}}
+    mount = {"name": token["name"], "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": True}
     requests = {"cpu": "2", "memory": "8Gi", GPU: "1"}
-    return {"name": "main", "image": "none", "resources": {"requests": requests, "limits": requests}}
+    main = {"name": "main", "image": "none", "resources": {"requests": requests, "limits": requests}}
+    return {
+        "schedulerName": scheduler,
+        **account,
+        "containers": [{**main, "volumeMounts": [mount]}],
+        "volumes": [token],
+    }
 
 
 def pod_group(name: str, size: int) -> dict[str, Any]:
@@ -80,7 +100,7 @@ def pod_group(name: str, size: int) -> dict[str, Any]:
 
 
 def suspended_job(name: str, size: int, scheduler: str, labels: dict[str, str]) -> dict[str, Any]:
-    template = {"spec": {"schedulerName": scheduler, "restartPolicy": "Never", "containers": [container()]}}
+    template = {"metadata": {"labels": {"app": name}}, "spec": {**pod_spec(scheduler), "restartPolicy": "Never"}}
     spec = {"suspend": True, "parallelism": size, "completions": size, "backoffLimit": 1_000, "template": template}
     spec["completionMode"] = "Indexed"
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": labels}, "spec": spec}

@@ -12,7 +12,7 @@ seen the end of every array.
 The crowd stands in for people elsewhere: a process of its own that takes only CPU that nobody else wants. Turns are
 short and alternate, and each is compared with its neighbour, since others may use the machine.
 
-    python -m benchmarks.watchers                              # about six minutes
+    python -m benchmarks.watchers                              # about four minutes
     python -m benchmarks.watchers --parts 200 --turns 1 --dry  # to see that it works
 """
 
@@ -35,7 +35,7 @@ from benchmarks.machine import Machine
 
 CROWDS = {"nobody": (0, 0, 0), "thousand": (1000, 0, 0), "deaf": (0, 10, 1)}
 """Readers, stuck, slow."""
-PARTS, SINGLE, TURNS = 400, 10, 20
+PARTS, SINGLE, TURNS = 3000, 10, 6
 LEAST_RATIO = 0.9
 """Of jobs a second, beside nobody watching."""
 LOOK_S = 0.1

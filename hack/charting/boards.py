@@ -187,14 +187,26 @@ SCHEDULER = Board(
         ),
         Panel(
             "An answer takes",
-            one(
-                f"sum by (verb) (rate(optimus_api_request_duration_seconds_sum{_RATE}))"
-                f" / sum by (verb) (rate(optimus_api_request_duration_seconds_count{_RATE}))",
-                "{{verb}}",
+            (
+                (quantile(0.5, "optimus_api_request_duration_seconds", "verb"), "{{verb}} half"),
+                (quantile(0.99, "optimus_api_request_duration_seconds", "verb"), "{{verb}} 99 of 100"),
             ),
             unit="s",
         ),
         Panel("In flight", one("sum(optimus_api_requests_in_flight)")),
+        Panel(
+            "Pods that do not leave",
+            one("sum by (state) (optimus_evictions_stuck)", "{{state}}"),
+            about="Refused: a disruption budget or a policy keeps them. Terminating: a finalizer, or a dead node.",
+        ),
+        Panel(
+            "Put aside, not read yet, begun anew",
+            (
+                ("max by (kind) (optimus_objects_put_aside)", "{{kind}} put aside"),
+                ("min by (kind) (optimus_watch_synced) == 0", "{{kind}} not read"),
+                (f"sum by (part) (increase(optimus_parts_restarted_total{_RATE}))", "{{part}} begun anew"),
+            ),
+        ),
         Panel("Quiet watches", one("max by (kind) (optimus_watch_lag_seconds)", "{{kind}}"), unit="s"),
         Panel(
             "Watches that broke, were read anew, could not be read",

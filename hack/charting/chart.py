@@ -6,6 +6,7 @@ chart, rendered with its default values, with `optimus install`.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,17 @@ from optimus.drivers.kube.installing import Installation, objects
 
 CHART = Path(__file__).parents[2] / "charts" / "optimus"
 HERE = "{{ .Release.Namespace }}"
+NAMED = '{{ include "optimus.name" . }}'
+SCHEDULER = "{{ .Values.schedulerName }}"
+OPTING_IN_API = '{{ include "optimus.optingInApi" . }}'
+FILLED = {
+    r"labels: '@labels'": 'labels:\n{{- include "optimus.labels" . | nindent 4 }}',
+    r"- '@rights of kinds'": '{{- include "optimus.rightsOfKinds" . | nindent 0 }}',
+    r"- '@tenants of kinds'": '{{- include "optimus.tenantsOfKinds" . | nindent 0 }}',
+    r"- '@rules of kinds'": '{{- include "optimus.rulesOfKinds" . | nindent 4 }}',
+    r"- '@against budgets'": "{{- if not .Values.respectBudgets }}\n  - delete\n  {{- end }}",
+}
+"""Places that Helm fills in: a word in the object, and what stands for it in the file."""
 KEEP = ("helm.sh/resource-policy", "keep")
 """Queues are the work of people: removing a release must not remove them with their CRD."""
 _RIGHTS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
@@ -25,10 +37,9 @@ _OPTING_IN = ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
 
 def files() -> dict[Path, str]:
     """What they are to hold."""
-    made = objects(Installation(namespace=HERE, opting_in=True))
+    made = objects(Installation(name=NAMED, namespace=HERE, scheduler_name=SCHEDULER, opting_in=True))
     for one in made:
-        if one["kind"] == "CustomResourceDefinition":
-            one["metadata"]["annotations"] = dict([KEEP])
+        _leave_places(one)
     templates = CHART / "templates"
     return {
         templates / "crds.yaml": _when(".Values.crds.install", _text(made, ("CustomResourceDefinition",))),
@@ -39,10 +50,31 @@ def files() -> dict[Path, str]:
     }
 
 
+def _leave_places(one: dict[str, Any]) -> None:
+    kind, name = one["kind"], one["metadata"]["name"]
+    one["metadata"]["labels"] = "@labels"
+    if kind == "CustomResourceDefinition":
+        one["metadata"]["annotations"] = dict([KEEP])
+    if kind in _OPTING_IN:
+        one["apiVersion"] = OPTING_IN_API
+    if kind == "ClusterRole" and name == NAMED:
+        (pods,) = (rule for rule in one["rules"] if rule["resources"] == ["pods"] and "delete" in rule["verbs"])
+        pods["verbs"][pods["verbs"].index("delete")] = "@against budgets"
+        one["rules"].append("@rights of kinds")
+    if kind == "ClusterRole" and name == f"{NAMED}-tenant":
+        one["rules"].append("@tenants of kinds")
+    if kind == "ValidatingAdmissionPolicy" and name == f"{NAMED}-queues":
+        one["spec"]["matchConstraints"]["resourceRules"].append("@rules of kinds")
+
+
 def _text(made: list[dict[str, Any]], kinds: tuple[str, ...]) -> str:
     chosen = [one for one in made if one["kind"] in kinds]
     text = yaml.safe_dump_all(chosen, sort_keys=False, width=120, allow_unicode=True)
-    assert "{{" not in text.replace(HERE, ""), "Helm would read this as a template"
+    foreign = re.sub("|".join(map(re.escape, (HERE, NAMED, SCHEDULER, OPTING_IN_API))), "", text)
+    assert "{{" not in foreign, "Helm would read this as a template"
+    for word, place in FILLED.items():
+        text = text.replace(word, place)
+    assert "'@" not in text, "a place that nobody fills in"
     return "# Written by `make chart`.\n" + text
 
 

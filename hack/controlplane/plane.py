@@ -159,9 +159,10 @@ class ControlPlane:
             *_insecure_port(),
         )
 
-    def start_scheduler(self, config: str = "") -> Process:
-        """The stock scheduler; `config`: a KubeSchedulerConfiguration without its client connection."""
-        path = self.folder / "scheduler.yaml"
+    def start_scheduler(self, config: str = "", name: str = "scheduler") -> Process:
+        """The stock scheduler; `config`: a KubeSchedulerConfiguration without its client connection. `name`: of the
+        file that it is written to; several may run."""
+        path = self.folder / f"{name}.yaml"
         head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         connection = f"clientConnection: {{kubeconfig: {self.kubeconfig()}, qps: 2000, burst: 4000}}\n"
         path.write_text(head + connection + "leaderElection: {leaderElect: false}\n" + config)

@@ -10,7 +10,7 @@ import pytest
 
 from optimus.cli import settings
 from optimus.client import JobError
-from optimus.client.connection import find_address, store_folder
+from optimus.client.connection import find_address, settings_file, store_folder
 from tests.cli.terminal import ROOT, Ran, optimus
 
 
@@ -112,7 +112,7 @@ def test_without_a_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", nobody)
-    assert settings.file_path() is None
+    assert settings_file() is None
     assert find_address() == ""
     with pytest.raises(JobError, match="name a folder"):
         store_folder()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from msgspec import structs
@@ -72,6 +74,54 @@ def test_nothing_known_is_a_guess_and_says_so() -> None:
     known, people = knowledge_of(UNKNOWN)
     assert known.basis(people["new"]) is Basis.GUESS  # type: ignore[arg-type]
     assert min(known.draw_ms(people["old"], 0, sample) for sample in range(50)) > 3 * HOUR_MS  # type: ignore[arg-type]
+
+
+YOUNG = """
+cluster: [{name: n, gpus: 4}]
+workloads:
+  - {name: beyond, gpu: 1, running: {on: n, since: -20m}}
+  - {name: somebody, gpu: 1, class: interactive, running: {on: n, since: -20m}}
+"""
+
+
+def spread(known: Knowledge, one: Any, count: int = 400) -> tuple[float, float]:
+    """P50 and P90 of what is left of it, in minutes."""
+    left = [(known.draw_ms(one, 0, sample) - one.elapsed_ms) / 60_000 for sample in range(count)]
+    p50, p90 = np.percentile(left, (50, 90))
+    return float(p50), float(p90)
+
+
+def test_what_is_far_beyond_a_young_history_is_of_another_kind_and_a_guess() -> None:
+    """A hundred that took a minute at most say next to nothing of one that has run for twenty."""
+    known, people = knowledge_of(YOUNG, queue_times={"default": [600 * n for n in range(1, 101)]})
+    assert known.basis(people["beyond"]) is Basis.GUESS  # type: ignore[arg-type]
+    p50, p90 = spread(known, people["beyond"])
+    assert p50 > 60 and p90 > 600, "as of work of which nothing is known"
+
+
+def test_what_has_just_outlived_the_history_is_soon_over_in_half_and_not_in_nine_of_ten_futures() -> None:
+    barely = "cluster: [{name: n, gpus: 4}]\nworkloads: [{name: barely, gpu: 1, running: {on: n, since: -70s}}]"
+    known, people = knowledge_of(barely, queue_times={"default": [600 * n for n in range(1, 101)]})
+    assert known.basis(people["barely"]) is Basis.CLUSTER  # type: ignore[arg-type]
+    p50, p90 = spread(known, people["barely"])
+    assert p50 < 5 and p90 > 30
+
+
+def test_where_the_longest_took_days_what_outlives_it_is_not_known_any_less() -> None:
+    """What nothing is known of would end about as soon: both kinds explain it alike."""
+    days = [HOUR_MS * n for n in range(1, 101)]
+    old = YOUNG.replace("-20m", "-110h").replace("interactive", "unattended")
+    known, people = knowledge_of(old, queue_times={"default": days})
+    assert known.basis(people["beyond"]) is Basis.CLUSTER  # type: ignore[arg-type]
+    p50, p90 = spread(known, people["beyond"])
+    assert 20 * 60 < p50 < 110 * 60 and p90 < 600 * 60
+
+
+def test_a_history_of_nothing_but_moments_breaks_nothing() -> None:
+    known, people = knowledge_of(YOUNG, queue_times={"default": [0] * 20})
+    assert known.basis(people["beyond"]) is known.basis(people["somebody"]) is Basis.GUESS  # type: ignore[arg-type]
+    newly = structs.replace(people["beyond"], elapsed_ms=0)  # type: ignore[type-var]
+    assert known.draw_ms(newly, 0, 0) >= 0  # type: ignore[arg-type]
 
 
 def test_a_workload_draws_the_same_whoever_else_is_there() -> None:

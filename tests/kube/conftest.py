@@ -1,4 +1,5 @@
-"""One real control plane for all stories of a test process; each story has a namespace of its own."""
+"""One real control plane for all stories of a test process; each story has a namespace of its own. Operators start
+when a story first needs them."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hack.controlplane import ControlPlane, missing_toolchain
+from hack.operators import JOBSET, MPI_OPERATOR, TRAINER, TRAINING_OPERATOR, Operator, start
 
 # What service accounts were answered: for stories about rights.
 AUDIT = """
@@ -57,3 +59,34 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 def namespace_name(request: pytest.FixtureRequest) -> str:
     """Of this story alone, as Kubernetes writes names."""
     return re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[:60].strip("-")
+
+
+@pytest.fixture(scope="session")
+def training_operator(plane: ControlPlane) -> None:
+    _start(plane, TRAINING_OPERATOR)
+
+
+@pytest.fixture(scope="session")
+def jobset_controller(plane: ControlPlane) -> None:
+    _start(plane, JOBSET)
+
+
+@pytest.fixture(scope="session")
+def trainer_controller(plane: ControlPlane, jobset_controller: None) -> None:
+    _start(plane, TRAINER)
+
+
+@pytest.fixture(scope="session")
+def mpi_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A plane of its own: its MPIJob has the same name as that of the training-operator, and another version."""
+    if why := missing_toolchain(MPI_OPERATOR.module):
+        pytest.skip(why)
+    with ControlPlane(tmp_path_factory.mktemp("mpi"), controllers=True, kwok=True) as plane:
+        start(plane, MPI_OPERATOR)
+        yield plane
+
+
+def _start(plane: ControlPlane, operator: Operator) -> None:
+    if why := missing_toolchain(operator.module):
+        pytest.skip(why)
+    start(plane, operator)

@@ -61,6 +61,15 @@ WRONG_QUEUES = [
     ({"accelerators": {"fpga": {"guarantee": -1}}}, "should be greater than or equal to 0"),
     ({"maxGpusPerWorkload": "all"}, 'is no gpu: write 8, "0.5" or 500m'),
     ({"pools": [{"name": f"p{i}"} for i in range(40)]}, "must have at most 32 items"),
+    ({"namespaces": [f"n{i}" for i in range(1_025)]}, "must have at most 1024 items"),
+    ({"namespaceSelector": {"team": "vision"}}, 'unknown field "spec.namespaceSelector.team"'),
+    ({"namespaceSelector": {"matchLabels": {"team": 3}}}, "must be of type string"),
+    (
+        {"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}},
+        'supported values: "In", "NotIn"',
+    ),
+    ({"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}, "In and NotIn need values"),
+    ({"namespaceSelector": {"matchExpressions": [{"operator": "Exists"}]}}, "matchExpressions[0].key: Required value"),
 ]
 WRONG_POOLS = [
     ({"selector": "gpu=a100"}, "must be of type object"),
@@ -102,12 +111,29 @@ def test_good_ones_are_kept_as_written_and_read_as_meant(served: ControlPlane) -
     assert done.returncode == 0, done.stderr
     queue = json.loads(served.get("/apis/optimus.dev/v1alpha1/queues/good"))
     assert queue["spec"] == GOOD_QUEUE
-    read = read_queue(Anything(metadata=Meta(name="good"), spec=queue["spec"]))
+    read, _ = read_queue(Anything(metadata=Meta(name="good"), spec=queue["spec"]))
     assert {quota.pool for quota in read.quotas} == {"a100", "default"}
     assert read.policy.max_wait_ms == 6 * 3_600_000
     pool = json.loads(served.get("/apis/optimus.dev/v1alpha1/nodepools/good"))
     made = read_pool(Anything(metadata=Meta(name="good"), spec=pool["spec"]))
     assert made.levels == ("zone", "rack") and made.selector == {"gpu": "a100"}
+
+
+def test_a_queue_of_many_namespaces(served: ControlPlane) -> None:
+    """Hundreds by name, or any number by their labels."""
+    rules = [{"key": "unit", "operator": "NotIn", "values": ["guests"]}, {"key": "gpus", "operator": "Exists"}]
+    spec = {
+        "namespaces": [f"team-{number}" for number in range(1_024)],
+        "namespaceSelector": {"matchLabels": {"tier": "research"}, "matchExpressions": rules},
+    }
+    done = _apply(served, _object("Queue", "wide", spec))
+    assert done.returncode == 0, done.stderr
+    kept = json.loads(served.get("/apis/optimus.dev/v1alpha1/queues/wide"))["spec"]
+    read, among = read_queue(Anything(metadata=Meta(name="wide"), spec=kept))
+    assert len(read.namespaces) == 1_024 and among is not None
+    assert among.accepts({"tier": "research", "gpus": ""})
+    assert not among.accepts({"tier": "research"}) and not among.accepts({"gpus": ""})
+    assert not among.accepts({"tier": "research", "gpus": "", "unit": "guests"})
 
 
 def test_people_see_them_by_short_names_and_columns(served: ControlPlane) -> None:

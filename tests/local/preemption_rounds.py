@@ -145,7 +145,8 @@ def _is_over(machine: Up, name: str) -> None:
 
 def _account(machine: Up, one: Training, seed: int, folder: Path, outcome: Outcome) -> None:
     seen = machine.job(one.name)
-    history = trails.read(folder / one.name, machine.folder / "checkpoints" / "default" / one.name)
+    saved = machine.folder / "checkpoints" / "default" / f"{one.name}.{seen['uid']}"
+    history = trails.read(folder / one.name, saved)
     wrong = trails.check(history, seed, one.steps)
     if seen["phase"] != WELL or seen["failures"] or seen["replicas"]:
         wrong.append(f"is {seen['phase']} with {seen['failures']} failures and {len(seen['replicas'])} replicas")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from optimus.drivers.local.body import Body
-from optimus.drivers.local.hands import Spawn
+from optimus.drivers.local.hands import Ask, Spawn
 from optimus.drivers.local.machine import virtual_nodes
 from optimus.drivers.local.store import Store, StoreError, Submitted
 from optimus.engine.engine import Engine
@@ -27,15 +27,16 @@ class PlayedHands:
 
     spawned: list[Spawn] = field(default_factory=list)
     asked: list[tuple[str, str]] = field(default_factory=list)
+    savers: list[Ask] = field(default_factory=list)
     killed: list[str] = field(default_factory=list)
 
     def spawn(self, asked: Spawn) -> None:
         assert asked.start not in [one.start for one in self.spawned], "a start is used twice"
         self.spawned.append(asked)
 
-    def ask(self, start: str, signal: str, command: tuple[str, ...]) -> None:
-        assert not command
-        self.asked.append((start, signal))
+    def ask(self, asked: Ask) -> None:
+        self.asked.append((asked.start, asked.signal))
+        self.savers += [asked] if asked.command else []
 
     def kill(self, start: str) -> None:
         self.killed.append(start)
@@ -265,3 +266,19 @@ def test_who_is_refused_because_of_the_disk_does_not_find_it_running_later(
     machine.body.accept([job("a")])
     machine.turn()
     assert len(machine.hands.spawned) == 1
+
+
+def test_who_is_cancelled_ends_for_the_store_when_its_save_is_over(machine: Machine) -> None:
+    machine.submit(job("a", gpus=2, saves=True))
+    machine.runs()
+    machine.turn(after_s=60)
+    machine.body.cancel("default/a", "cancelled", machine.now_ms)
+    machine.turn(after_s=3)
+    assert machine.phase("a") is JobPhase.STOPPING
+    (start,) = machine.dies()
+    machine.body.stand_again()
+    machine.turn(after_s=1)
+    machine.ends("a", code=143)
+    assert machine.body.lives["default/a"].ran_ms == 64 * SECOND
+    assert machine.body.store.ended() == [("default/a", 64 * SECOND)]
+    assert start not in machine.dies()

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from msgspec import structs
+from msgspec import msgpack, structs
 
 from optimus.drivers.local.clusters import (
     Known,
     again,
     differences,
     looked_at,
+    remembered,
     virtual,
     with_old_numbers,
     with_what_is_left,
@@ -163,3 +164,57 @@ def test_a_machine_that_comes_up_smaller_says_what_runs_on_what_is_gone(tmp_path
         assert "1 virtual node with 2 GPUs, as before" in told and "has changed" not in told
     finally:
         up.end()
+
+
+WITHOUT_A_WORD = ("--keep-jobs", "100")
+"""About the cluster."""
+
+
+def _comes_up_again(up: Up, *options: str) -> str:
+    """And is stopped: what it says."""
+    told = up.stop()
+    up.options = options
+    up.start()
+    return told
+
+
+def test_this_machine_as_it_is_comes_back_as_it_is(tmp_path: Path) -> None:
+    up = Up(tmp_path / "store", "--real")
+    try:
+        up.cli("run", "-d", "--name", "a", "--gpus", "0", "--", "sleep", "600")
+        up.reaches("a", "Running")
+        before = [node["name"] for node in up.api.get("/v1/nodes")]
+        _comes_up_again(up, *WITHOUT_A_WORD)
+        assert [node["name"] for node in up.api.get("/v1/nodes")] == before
+        up.reaches("a", "Running")
+        assert up.job("a")["reason"] is None, "it is not left behind"
+        told = _comes_up_again(up, *WITHOUT_A_WORD)
+        assert "the cluster has changed" not in told and "LeftBehind" not in told
+    finally:
+        up.end()
+
+
+def test_the_demo_is_a_visit(tmp_path: Path) -> None:
+    up = Up(tmp_path / "store", "--demo")
+    try:
+        _comes_up_again(up, *WITHOUT_A_WORD)
+        found = looked_at()
+        assert {node.name for node in found.nodes} <= {node["name"] for node in up.api.get("/v1/nodes")}
+        told = up.stop()
+        assert found.told.partition(":")[0] in " ".join(told.split()), told
+        assert "teams vision and speech" not in told
+    finally:
+        up.end()
+
+
+def test_after_a_visit_it_is_what_was_before() -> None:
+    mine, demo = virtual(1, 3), structs.replace(virtual(4, 4), told="a demo", passing=True)
+    known = remembered(mine, None, ())
+    visited = remembered(demo, known, ())
+    assert visited.nodes == demo.nodes, "work may still run there"
+    twice = remembered(demo, visited, ())
+    for one in (visited, twice):
+        assert again(one).nodes == mine.nodes and again(one).told == "1 virtual node with 3 GPUs, as before"
+        assert remembered(again(one), one, ()).told == "1 virtual node with 3 GPUs"
+    assert again(remembered(demo, None, ())) == looked_at()
+    assert msgpack.decode(msgpack.encode(twice), type=Known) == twice

@@ -172,6 +172,7 @@ REAL = [
     ("POST", f"{openapi.JOB}/scale", "", b'{"replicas": 1}'),
     ("GET", f"{openapi.JOB}/events", "", b""),
     ("GET", f"{openapi.JOB}/document", "", b""),
+    ("GET", f"{openapi.JOB}/explain", "?samples=2&seconds=60&forecast=1", b""),
     ("GET", f"{openapi.JOB}/logs", "?tail=1&replica=worker-0&attempt=1", b""),
     ("POST", f"{openapi.JOB}/suspend", "", b""),
     ("POST", f"{openapi.JOB}/resume", "", b""),

@@ -14,6 +14,7 @@ from optimus.drivers.local.holding import limits_of
 from optimus.drivers.local.keeping.events import Limits
 from optimus.drivers.local.keeping.limiting import limiting_here
 from tests.local.machines import Up, until
+from tests.local.test_a_turn_of_the_body import Machine, job
 
 GREEDY = """
 kind: UnifiedJob
@@ -84,9 +85,20 @@ def test_limits_of_the_document_are_those_of_the_process(up: Up) -> None:
 
 
 def test_a_job_that_asks_for_nothing_is_in_no_group(up: Up) -> None:
-    ran = up.cli("run", "--", "cat", "/proc/self/cgroup")
-    assert ran.returncode == 0
-    assert "optimus-" not in ran.stdout
+    for gpus in ("1", "0"):
+        ran = up.cli("run", "--name", f"asks-{gpus}", "--gpus", gpus, "--", "cat", "/proc/self/cgroup")
+        assert ran.returncode == 0
+        assert "optimus-" not in ran.stdout
+    document = up.api.get("/v1/jobs/default/asks-0/document")
+    assert "cpu" not in document["spec"].get("replicaSpec", document["spec"]), "what nobody wrote is in no document"
+
+
+def test_work_that_asks_for_nothing_waits_its_turn_all_the_same(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    cores = machine.nodes[0].cpu_milli // 1000
+    machine.submit(job("many", gpus=0, array=cores + 3))
+    assert len(machine.hands.spawned) == cores
+    assert {spawn.limits for spawn in machine.hands.spawned} == {None}
 
 
 def test_what_is_kept_is_told_with_the_nodes(up: Up) -> None:

@@ -39,6 +39,16 @@ def test_a_command_is_a_job_and_its_lines_are_text(up: Up) -> None:
     assert repr(job) == "<Job default/first: Succeeded>"
 
 
+def test_who_has_no_time_to_wait_still_hears_that_it_is_over(up: Up) -> None:
+    job = optimus.submit("true", name="quick")
+    up.reaches("quick", "Succeeded")
+    assert job.wait(timeout=0) == "Succeeded"
+    stays = optimus.submit("sleep 1000", name="stays-on")
+    with pytest.raises(TimeoutError, match="still"):
+        stays.wait(timeout=0)
+    stays.cancel()
+
+
 def test_what_is_asked_for_arrives_in_the_document_and_the_document_can_be_submitted(up: Up) -> None:
     job = optimus.submit(
         [sys.executable, Path("train.py"), "--lr", 0.1],

@@ -71,7 +71,7 @@ def read(
 ) -> list[str]:
     async def story() -> list[str]:
         found = logs.lines(runs, "u", logs.Chosen(), follow=follow, tail=tail, over=over)
-        return [f"{one.number} {one.text}" async for one in found]
+        return [f"{one.number} {one.text}" async for several in found for one in several]
 
     return asyncio.run(asyncio.wait_for(story(), 30))
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from msgspec import structs
 
+from optimus.client import Unreachable
+from optimus.client.waiting import lines
 from optimus.drivers.local import retention
 from optimus.drivers.local.keeping.cutting import cut
 from optimus.drivers.local.retention import Keep, Retention
@@ -161,14 +166,63 @@ def test_a_log_without_end_keeps_its_first_and_its_last_lines(tmp_path: Path) ->
             pytest.skip("this file system has no holes")
         writing.write(b"the end\n")
     assert log.stat().st_blocks * 512 <= 5 * MIB < log.stat().st_size
-    reading, lines = Reading(log, "worker-0", "start", 1), []
+    reading, texts = Reading(log, "worker-0", "start", 1), []
     while (more := reading.more(last=True)) is not None:
-        lines += [line.text for line in more]
-    assert lines[0] == "line         0" and lines[-2:] == ["line   1199999", "the end"]
-    words = [line for line in lines if "optimus has cut" in line]
+        texts += [line.text for line in reading.records(more, together=False)]
+    assert texts[0] == "line         0" and texts[-2:] == ["line   1199999", "the end"]
+    words = [line for line in texts if "optimus has cut" in line]
     assert len(words) == 1 and words[0].endswith("a log keeps at most 4 MiB, its first and its last lines")
-    assert not any("\0" in line for line in lines)
-    assert len(lines) * 15 < 5 * MIB
+    assert not any("\0" in line for line in texts)
+    assert len(texts) * 15 < 5 * MIB
+
+
+class Breaking:
+    """A stand-in for the connection: the log is read as the server reads it, and the stream breaks off when told."""
+
+    def __init__(self, log: Path, meanwhile: Callable[[], None]) -> None:
+        self.log, self.times, self.meanwhile, self.address = log, 0, meanwhile, "here"
+
+    def look_again(self) -> None:
+        pass
+
+    def get(self, _: str) -> dict[str, bool]:
+        return {"final": True}
+
+    def lines(self, _: str, **__: object) -> Iterator[dict[str, Any]]:
+        self.times += 1
+        reading = Reading(self.log, "worker-0", "start", 1)
+        while (more := reading.more(last=True)) is not None:
+            for line in reading.records(more, together=True):
+                yield msgspec.to_builtins(line)
+                if self.times == 1 and line.end == 15_000:
+                    self.meanwhile()
+                    raise Unreachable("it broke off")
+
+
+@pytest.mark.parametrize("written", [150_000, 600_000])
+def test_who_follows_a_log_that_is_cut_meanwhile_sees_each_line_once_or_is_told(tmp_path: Path, written: int) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"".join(b"line %9d\n" % number for number in range(1000)))
+
+    def meanwhile() -> None:
+        with log.open("ab") as writing:
+            for number in range(1000, written):
+                writing.write(b"line \xff%8d\n" % number)
+        cut(log, 4 * MIB)
+
+    broken: Any = Breaking(log, meanwhile)
+    found = lines(broken, "default/one", follow=True, tail=None, replica="")
+    texts = [text for line in found for text in line["text"].split("\n")]
+    numbers = [int(text[6:]) for text in texts if text.startswith("line ") and len(text) == 14]
+    assert numbers[:1000] == list(range(1000)) and numbers[-1] == written - 1
+    assert len(set(numbers)) == len(numbers) and numbers == sorted(numbers), "no line twice"
+    told = [text for text in texts if "were cut out before they were read" in text]
+    if written < 300_000:
+        assert numbers == list(range(written)) and not told, "nothing was cut"
+    else:
+        assert len(numbers) < written and len(told) == 1
+        gone = written - len(numbers)
+        assert abs(int(told[0].split()[1]) * 1024 - gone * 15) < 2 * 4096
 
 
 def test_a_real_machine_says_what_it_has_forgotten(tmp_path: Path) -> None:

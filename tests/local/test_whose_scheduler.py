@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -84,3 +86,43 @@ def test_from_python_too(up: Up, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_store_by_another_name_is_the_same_store(up: Up, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(up.folder)
     assert "theirs" in asked(tmp_path / "link", "get", "jobs").stdout
+
+
+def test_the_token_is_told_to_nobody_who_got_the_port_of_a_dead_one(tmp_path: Path) -> None:
+    """An impostor at the address that was left, who writes down what he is sent."""
+    folder = tmp_path / "store"
+    up = Up(folder, "--nodes", "1", "--host", "0.0.0.0")
+    token = (folder / "token").read_text().strip()
+    assert token and asked(folder, "get", "jobs").returncode == 0, "who is up is told"
+    address = (folder / "address").read_text().strip()
+    up.kill()
+    heard: list[str] = []
+
+    class Impostor(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            heard.append(str(self.headers))
+            self.send_error(500)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", int(address.rpartition(":")[2])), Impostor) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        ran = asked(folder, "get", "jobs")
+        server.shutdown()
+    assert ran.returncode == 1 and heard
+    assert not [words for words in heard if token in words]
+
+
+def test_a_store_that_the_settings_name_is_found_from_python_too(
+    up: Up, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPTIMUS_TARGET", "OPTIMUS_ADDRESS", "OPTIMUS_STORE", "OPTIMUS_UP_STORE"):
+        monkeypatch.delenv(name, raising=False)
+    file = tmp_path / "config.toml"
+    monkeypatch.setenv("OPTIMUS_CONFIG", str(file))
+    file.write_text(f'[up]\nstore = "{up.folder}"\n')
+    assert "theirs" in {job["name"] for job in Connection().get("/v1/jobs")}
+    file.write_text("[up\n")
+    with pytest.raises(Unreachable, match="no `optimus up` runs on store"):
+        Connection().get("/v1/jobs")

@@ -127,7 +127,7 @@ GANGS = [
     ),
     Fault(
         "taints-ignored",
-        "decide/placement/shapes.py",
+        "model/rules.py",
         'taint.effect == "PreferNoSchedule" or any(',
         'taint.effect != "NoExecute" or any(',
         "a taint that is not tolerated keeps work away",

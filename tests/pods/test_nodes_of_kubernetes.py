@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optimus.drivers.kube.nodes import memory_of, model_of, read_node, taken_beside
-from optimus.drivers.kube.requests import request_of
+from optimus.drivers.kube.requests import read_request
 from optimus.model.nodes import Taint
 from optimus.model.workloads import Request
 from tests.pods.writing import asking, node, pod
@@ -36,7 +36,7 @@ def test_what_a_node_has_by_the_names_of_the_brain() -> None:
 
 
 def test_pods_of_others_take_their_part_and_the_last_devices() -> None:
-    others = [request_of(pod(containers=[asking(cpu="1", memory="1Mi", nvidia_com__gpu=1)]))] * 3
+    others = [read_request(pod(containers=[asking(cpu="1", memory="1Mi", nvidia_com__gpu=1)])).request] * 3
     foreign = read_node(node(has=HAS), others).foreign
     assert (foreign.cpu_milli, foreign.memory_mib, foreign.gpu_milli) == (3000, 3, {1: 1000, 0: 1000})
     assert foreign.accelerators == {"~nvidia.com/gpu": 3, "~pods": 3}, "more than there are is told as it is"

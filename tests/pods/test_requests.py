@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from optimus.drivers.kube.quantities import QuantityError, milli, whole
-from optimus.drivers.kube.requests import MalformedError, effective, request_of
+from optimus.drivers.kube.requests import effective, read_request
 from optimus.model.workloads import ModelSpeed
 from tests.pods.writing import asking, pod
 
@@ -38,7 +38,9 @@ def test_nonsense_is_refused_in_words(nonsense: str) -> None:
 
 
 def test_containers_add_up_and_memory_is_rounded_up_once() -> None:
-    request = request_of(pod(containers=[asking("a", cpu="250m", memory="1"), asking("b", cpu=1, memory="1Mi")]))
+    request = read_request(
+        pod(containers=[asking("a", cpu="250m", memory="1"), asking("b", cpu=1, memory="1Mi")])
+    ).request
     assert (request.cpu_milli, request.memory_mib) == (1250, 2)
 
 
@@ -76,7 +78,7 @@ def test_gpus_are_counted_by_vendor_and_other_devices_by_name() -> None:
         "example_com__fpga": 3,
         "hugepages-2Mi": "4Mi",
     }
-    request = request_of(pod(containers=[asking(**amounts, **{"ephemeral-storage": "1Gi"}, storage="5")]))
+    request = read_request(pod(containers=[asking(**amounts, **{"ephemeral-storage": "1Gi"}, storage="5")])).request
     assert request.gpu_count == 2
     assert dict(request.accelerators) == {
         "~nvidia.com/gpu": 2,
@@ -89,7 +91,7 @@ def test_gpus_are_counted_by_vendor_and_other_devices_by_name() -> None:
 
 
 def test_which_resources_are_gpus_can_be_said() -> None:
-    request = request_of(pod(containers=[asking(intel_com__gpu=1)]), ("intel.com/gpu",))
+    request = read_request(pod(containers=[asking(intel_com__gpu=1)]), ("intel.com/gpu",)).request
     assert (request.gpu_count, dict(request.accelerators)["~intel.com/gpu"]) == (1, 1)
 
 
@@ -98,7 +100,7 @@ def test_a_port_of_all_addresses_takes_all_of_it_and_one_address_its_own() -> No
     sidecar = {"name": "s", "restartPolicy": "Always", "ports": [{"hostPort": 81, "hostIP": "0.0.0.0"}]}
     short = {"name": "i", "ports": [{"hostPort": 82}]}
     written = pod(containers=[{"name": "main", "ports": ports}], initContainers=[sidecar, short])
-    assert {name: n for name, n in request_of(written).accelerators if "port" in name} == {
+    assert {name: n for name, n in read_request(written).request.accelerators if "port" in name} == {
         "~port/TCP/80": 1000,
         "~port/TCP/81": 1000,
         "~port/UDP/53": 1,
@@ -107,10 +109,12 @@ def test_a_port_of_all_addresses_takes_all_of_it_and_one_address_its_own() -> No
 
 
 def test_annotations_ask_for_parts_of_a_gpu_and_for_models() -> None:
-    half = request_of(pod(notes={"optimus.dev/gpu-fraction": "0.5", "optimus.dev/gpu-models": "A100, h100=2.5x"}))
+    half = read_request(
+        pod(notes={"optimus.dev/gpu-fraction": "0.5", "optimus.dev/gpu-models": "A100, h100=2.5x"})
+    ).request
     assert (half.gpu_count, half.gpu_milli) == (1, 500)
     assert half.models == (ModelSpeed("a100"), ModelSpeed("h100", 250))
-    assert request_of(pod(notes={"optimus.dev/gpu-memory": "10Gi"})).gpu_memory_mib == 10_240
+    assert read_request(pod(notes={"optimus.dev/gpu-memory": "10Gi"})).request.gpu_memory_mib == 10_240
 
 
 @pytest.mark.parametrize(
@@ -127,10 +131,27 @@ def test_annotations_ask_for_parts_of_a_gpu_and_for_models() -> None:
     ],
 )
 def test_annotations_that_make_no_sense_are_told(notes: dict[str, str], words: str) -> None:
-    with pytest.raises(MalformedError, match=words.replace(".", r"\.")):
-        request_of(pod(notes=notes))
+    asked = read_request(pod(containers=[asking(cpu="2")], notes=notes))
+    assert words in asked.problem
+    assert (asked.request.cpu_milli, asked.request.gpu_count) == (2000, 0), "what its containers ask for counts"
 
 
 def test_whole_gpus_and_a_part_of_one_are_too_much() -> None:
-    with pytest.raises(MalformedError, match="whole GPUs as well"):
-        request_of(pod(containers=[asking(nvidia_com__gpu=1)], notes={"optimus.dev/gpu-fraction": "0.5"}))
+    asked = read_request(pod(containers=[asking(nvidia_com__gpu=8)], notes={"optimus.dev/gpu-fraction": "0.5"}))
+    assert "whole GPUs as well" in asked.problem
+    assert (asked.request.gpu_count, asked.request.gpu_milli) == (8, 1000), "and it has them"
+
+
+@pytest.mark.parametrize(
+    "notes", [{"gpu-fraction": "0.1"}, {"gpu-fraction": "x"}, {"gpu-memory": "1Gi"}, {"gpu-models": "="}]
+)
+def test_a_note_on_a_pod_that_runs_changes_nothing_that_is_counted(notes: dict[str, str]) -> None:
+    told = {f"optimus.dev/{name}": text for name, text in notes.items()}
+    plain, noted = (pod(containers=[asking(nvidia_com__gpu=8)], nodeName="n", notes=one) for one in ({}, told))
+    assert read_request(noted) == read_request(plain)
+
+
+def test_what_is_too_large_to_count_hides_nothing_else() -> None:
+    asked = read_request(pod(containers=[asking("a", memory="1e18", nvidia_com__gpu=8), asking("b", cpu="?")]))
+    assert "too large" in asked.problem
+    assert (asked.request.gpu_count, asked.request.memory_mib) == (8, 2**53 // 2**20)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from optimus.drivers.kube.objects import Node, PersistentVolume, Pod, ResourceClaim, StorageClass, VolumeClaim
+from optimus.drivers.kube.objects import Node, PersistentVolume, Pod, StorageClass, VolumeClaim
 
 Json = dict[str, Any]
 
@@ -57,8 +57,3 @@ def claim(name: str, *, bound_to: str = "", half: bool = False, **more: Any) -> 
 
 def storage_class(name: str, mode: str, **more: Any) -> StorageClass:
     return msgspec.convert({"metadata": {"name": name}, "volumeBindingMode": mode, **more}, type=StorageClass)
-
-
-def devices(name: str, **status: Any) -> ResourceClaim:
-    meta = {"name": name, "namespace": "team", **status.pop("meta", {})}
-    return msgspec.convert({"metadata": meta, "status": status}, type=ResourceClaim)

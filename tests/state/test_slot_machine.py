@@ -27,6 +27,7 @@ DRAWN = {
     (Phase.RUNNING, Event.STOP): Phase.RELEASING,
     (Phase.RUNNING, Event.GONE): Phase.WANTED,
     (Phase.RELEASING, Event.GONE): Phase.WANTED,
+    (Phase.RELEASING, Event.STAY): Phase.RUNNING,
 }
 STAYS = {(Phase.RELEASING, Event.STOP), (Phase.RELEASING, Event.CONFIRM)}
 COUNTED_NOW = {Phase.HELD, Phase.BINDING, Phase.RUNNING, Phase.RELEASING}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from optimus.telemetry import Family, Histogram, Kind, Metric, text_of
-from optimus.telemetry.exposition import Summed
 
 WAITING = Metric("optimus_waiting", Kind.GAUGE, "Those that wait.", ("queue", "reason"))
 TOOK = Metric("optimus_took_seconds", Kind.HISTOGRAM, "How long it took.")
@@ -34,9 +33,17 @@ def test_a_histogram_counts_everything_up_to_each_bound() -> None:
     ]
 
 
-def test_a_sum_and_a_count() -> None:
-    told = text_of([Family(Metric("t_seconds", Kind.SUMMARY, "x", ("verb",)), {("get",): Summed(2, 0.25)})])
-    assert told.splitlines()[2:] == ['t_seconds_sum{verb="get"} 0.25', 't_seconds_count{verb="get"} 2']
+def test_what_others_have_counted_is_added() -> None:
+    both = Histogram((1.0,))
+    both.observe(0.5)
+    both.add([1, 2], 10.0)
+    told = text_of([Family(Metric("t_seconds", Kind.HISTOGRAM, "x", ("verb",)), {("get",): both})])
+    assert told.splitlines()[2:] == [
+        't_seconds_bucket{verb="get",le="1"} 2',
+        't_seconds_bucket{verb="get",le="+Inf"} 4',
+        't_seconds_sum{verb="get"} 10.5',
+        't_seconds_count{verb="get"} 4',
+    ]
 
 
 def test_quotes_backslashes_and_line_breaks_are_escaped() -> None:

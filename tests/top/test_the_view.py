@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
@@ -11,6 +12,7 @@ import pytest
 from textual.pilot import Pilot
 
 from optimus.cli.top.app import Top
+from optimus.cli.top.pages import Said
 from optimus.cli.top.world import LOST
 from optimus.client import Connection
 from optimus.client.targets import OneMachine, target_of
@@ -238,6 +240,22 @@ def test_describe_is_told_anew_when_the_job_changes_and_stays_when_it_is_gone() 
         await sees(app, pilot, "there is no job default/talk", "command")
         await pilot.press("escape")
         await sees(app, pilot, "Jobs 2")
+
+    play(tale, WORLD)
+
+
+def test_a_page_that_is_left_while_it_is_told_something_stays_quiet() -> None:
+    async def tale(app: Top, pilot: Pilot[None]) -> None:
+        await sees(app, pilot, "Jobs 3")
+        page = Said("explain train", [sys.executable, "-c", "print('why')"], follow=False)
+        app.push_screen(page)
+        await sees(app, pilot, "explain train", "why")
+        page.action_back()
+        for _ in range(200):  # its command ends in the same moment, whichever of them that is
+            page._fresh = True
+            page._draw()
+            await asyncio.sleep(0)
+        await sees(app, pilot, "Jobs 3")
 
     play(tale, WORLD)
 

@@ -83,6 +83,12 @@ def test_everything_wrong_is_told_at_once_with_what_there_is() -> None:
     assert "write QUEUE.guarantee=16" in told
 
 
+def test_of_many_queues_ten_are_named() -> None:
+    names = ", ".join(f"{{name: team-{number:03}}}" for number in range(301))
+    told = complaints(f"cluster: [{{name: gpu, gpus: 8}}]\nqueues: [{names}]\n", quotas=["nope.guarantee=3"])
+    assert told.count("team-") <= 10 and told.endswith(" more")
+
+
 def test_an_amount_that_is_none_is_refused() -> None:
     told = complaints(quotas=["vision.limit=-4", "vision.weight=much"])
     assert "vision.limit=-4: " in told and "vision.weight=much: " in told

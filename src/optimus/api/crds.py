@@ -1,9 +1,10 @@
 """Custom resource definitions, generated from the models that read them.
 
-    QueueSpec, PoolSpec ──► JSON schema ──► structural schema with rules ──► CustomResourceDefinition
+    ClusterQueueSpec, PoolSpec, ClusterJobSpec ──► JSON schema ──► structural schema with rules ──► what a server takes
 
 Why: what the server refuses and what we refuse are the same, because they are written once.
-Owns: how a schema becomes structural, the rules that only a server can check at once (CEL), columns and short names.
+Owns: how a schema becomes structural, the rules about whole objects that only a server can check at once (CEL), and
+      short names. Rules about one mapping stand where it is defined; status and columns are in `shown_status`.
 Must not: know a server. `optimus crds` prints what is made here.
 
 A number that may be text (`500m`, `16Gi`) is int-or-string for Kubernetes; parts of a GPU are written as text there
@@ -14,16 +15,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, json
 
+from optimus.api.shown_status import (
+    JOB_COLUMNS,
+    JOB_STATUS,
+    POOL_COLUMNS,
+    POOL_STATUS,
+    QUEUE_COLUMNS,
+    QUEUE_STATUS,
+    Column,
+    Schema,
+)
+from optimus.api.specs.cluster_jobs import LONGEST_NAME, ClusterJobSpec
 from optimus.api.specs.clusters import PoolSpec
 from optimus.api.specs.fields import Spec
-from optimus.api.specs.queues import UNLIMITED, QueueSpec
+from optimus.api.specs.queues import UNLIMITED, ClusterQueueSpec
 
 GROUP, VERSION = "optimus.dev", "v1alpha1"
 MOST = 32
 """Entries of a list or map: a server weighs rules by how often they may have to be looked at."""
-Schema = dict[str, Any]
 
 _DECIMAL = "[0-9]+([.][0-9]+)?"
 _PATTERNS = {
@@ -38,13 +49,6 @@ _PATTERNS = {
 """By quantity: what its text looks like, and how to write it."""
 
 
-class Column(Struct, frozen=True):
-    name: str
-    path: str
-    kind: str = "string"
-    priority: int = 0
-
-
 class Resource(Struct, frozen=True, kw_only=True):
     kind: str
     plural: str
@@ -54,123 +58,88 @@ class Resource(Struct, frozen=True, kw_only=True):
     """(rule, message) about the whole object."""
     columns: tuple[Column, ...] = ()
     status: dict[str, Schema] = {}
+    namespaced: bool = False
+    scale: dict[str, str] = {}
+    """Where its numbers are, if `kubectl scale` changes it."""
 
-
-_CONDITIONS: Schema = {
-    "type": "array",
-    "x-kubernetes-list-type": "map",
-    "x-kubernetes-list-map-keys": ["type"],
-    "items": {
-        "type": "object",
-        "required": ["type", "status"],
-        "properties": {
-            "type": {"type": "string"},
-            "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
-            "reason": {"type": "string"},
-            "message": {"type": "string"},
-            "lastTransitionTime": {"type": "string", "format": "date-time"},
-            "observedGeneration": {"type": "integer", "format": "int64"},
-        },
-    },
-}
-_SHARE_FIELDS = ("guarantee", "limit", "share", "allocated", "demand", "borrowed")
-_SHARES: Schema = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "required": ["pool", "resource"],
-        "properties": {
-            "pool": {"type": "string"},
-            "resource": {"type": "string"},
-            **{name: {"type": "string"} for name in _SHARE_FIELDS},
-        },
-    },
-}
-_COUNT: Schema = {"type": "integer", "format": "int32"}
-_IS_READY = ".status.conditions[?(@.type=='Ready')].status"
-_WHY_NOT = ".status.conditions[?(@.type=='Ready')].message"
 
 _BESIDE = " || ".join(f"has(self.spec.{name})" for name in ("gpu", "cpu", "memory", "accelerators"))
 _ONE_DEFAULT = f"!has(self.spec.pools) || !self.spec.pools.exists(p, p.name == 'default') || !({_BESIDE})"
+_VALUES_WHERE_NEEDED = (
+    "!has(self.spec.namespaceSelector) || !has(self.spec.namespaceSelector.matchExpressions)"
+    " || self.spec.namespaceSelector.matchExpressions.all(e,"
+    " (e.operator in ['In', 'NotIn']) == (has(e.values) && size(e.values) > 0))"
+)
+_CAN_BE_A_POD = (
+    f"size(self.metadata.name) <= {LONGEST_NAME} && self.metadata.name.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$')"
+)
+_NAME_OF_A_JOB = f"at most {LONGEST_NAME} small letters, digits and '-': its pods and its service are called after it"
 
 RESOURCES = (
     Resource(
         kind="Queue",
         plural="queues",
         short_names=("oq",),
-        spec=QueueSpec,
+        spec=ClusterQueueSpec,
         rules=(
             (
                 "!has(self.spec.parent) || self.spec.parent != self.metadata.name",
                 "a queue cannot be its own parent; leave parent out for one at the top",
             ),
             (
+                _VALUES_WHERE_NEEDED,
+                "namespaceSelector: In and NotIn need values, Exists and DoesNotExist have none",
+            ),
+            (
                 _ONE_DEFAULT,
                 "the quotas of pool default are given twice: under pools, and beside it",
             ),
         ),
-        columns=(
-            Column("Parent", ".spec.parent"),
-            Column("State", ".spec.state"),
-            Column("GPUs", ".status.gpus"),
-            Column("Guarantee", ".status.guarantee"),
-            Column("Borrowed", ".status.borrowed"),
-            Column("Running", ".status.running", "integer"),
-            Column("Waiting", ".status.waiting", "integer"),
-            Column("Ready", _IS_READY),
-            Column("Limit", ".status.limit", priority=1),
-            Column("Why", _WHY_NOT, priority=1),
-            Column("Age", ".metadata.creationTimestamp", "date"),
-        ),
-        status={
-            **{name: {"type": "string"} for name in ("gpus", "guarantee", "limit", "borrowed")},
-            "running": _COUNT,
-            "waiting": _COUNT,
-            "waitingFor": {"type": "object", "additionalProperties": _COUNT},
-            "shares": _SHARES,
-            "conditions": _CONDITIONS,
-        },
+        columns=QUEUE_COLUMNS,
+        status=QUEUE_STATUS,
     ),
     Resource(
         kind="NodePool",
         plural="nodepools",
         short_names=("onp",),
         spec=PoolSpec,
-        columns=(
-            Column("Nodes", ".status.nodes", "integer"),
-            Column("GPUs", ".status.gpus", "integer"),
-            Column("Free", ".status.freeGpus"),
-            Column("Fragmented", ".status.fragmentation"),
-            Column("Ready", _IS_READY),
-            Column("Why", _WHY_NOT, priority=1),
-            Column("Age", ".metadata.creationTimestamp", "date"),
-        ),
-        status={
-            "nodes": _COUNT,
-            "usableNodes": _COUNT,
-            "gpus": _COUNT,
-            "freeGpus": {"type": "string"},
-            "models": {"type": "object", "additionalProperties": _COUNT},
-            "free": {"type": "object", "additionalProperties": {"type": "string"}},
-            "fragmentation": {"type": "string"},
-            "conditions": _CONDITIONS,
+        columns=POOL_COLUMNS,
+        status=POOL_STATUS,
+    ),
+    Resource(
+        kind="UnifiedJob",
+        plural="unifiedjobs",
+        short_names=("uj",),
+        namespaced=True,
+        spec=ClusterJobSpec,
+        rules=((_CAN_BE_A_POD, f"the name must begin with a letter and have {_NAME_OF_A_JOB}"),),
+        columns=JOB_COLUMNS,
+        status=JOB_STATUS,
+        scale={
+            "specReplicasPath": ".spec.replicaSpec.desiredReplicas",
+            "statusReplicasPath": ".status.replicas",
+            "labelSelectorPath": ".status.selector",
         },
     ),
 )
 
 
 def definitions() -> list[dict[str, Any]]:
-    return [definition(resource) for resource in RESOURCES]
+    # Nothing is shared between them or inside one: whoever prints them as YAML wants no references.
+    made: list[dict[str, Any]] = json.decode(json.encode([definition(resource) for resource in RESOURCES]))
+    return made
 
 
 def definition(resource: Resource) -> dict[str, Any]:
+    spec = spec_schema(resource.spec)
     whole: Schema = {
         "type": "object",
+        **({"required": ["spec"]} if "required" in spec else {}),
         "properties": {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
-            "spec": spec_schema(resource.spec),
+            "spec": spec,
             "status": {"type": "object", "properties": resource.status},
         },
         "x-kubernetes-validations": [{"rule": rule, "message": message} for rule, message in resource.rules],
@@ -183,7 +152,7 @@ def definition(resource: Resource) -> dict[str, Any]:
         "metadata": {"name": f"{resource.plural}.{GROUP}"},
         "spec": {
             "group": GROUP,
-            "scope": "Cluster",
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
             "names": {
                 "kind": resource.kind,
                 "listKind": f"{resource.kind}List",
@@ -197,7 +166,7 @@ def definition(resource: Resource) -> dict[str, Any]:
                     "name": VERSION,
                     "served": True,
                     "storage": True,
-                    "subresources": {"status": {}},
+                    "subresources": {"status": {}, **({"scale": resource.scale} if resource.scale else {})},
                     "additionalPrinterColumns": [
                         {"name": one.name, "jsonPath": one.path, "type": one.kind, "priority": one.priority}
                         for one in resource.columns
@@ -220,18 +189,25 @@ def spec_schema(model: type[Spec]) -> Schema:
     return made
 
 
+_COPIED = ("type", "enum", "format", "minimum", "exclusiveMinimum", "maximum", "minLength", "maxLength", "minItems")
+_SAID_OUTSIDE = {"description": "description", "x-default": "default", "maxItems": "maxItems"}
+"""Beside what may be left out, or stands elsewhere: (as a model says it, as a server reads it)."""
+
+
 def _structural(schema: Schema, known: dict[str, Schema]) -> Schema:
     """One type for each field, no references, nothing that says null."""
+    outside = {name: schema[key] for key, name in _SAID_OUTSIDE.items() if key in schema}
     if "$ref" in schema:
-        return _structural(known[schema["$ref"].rpartition("/")[2]], known)
+        return {**_structural(known[schema["$ref"].rpartition("/")[2]], known), **outside}
     if "x-quantity" in schema:
-        return _quantity(schema["x-quantity"])
+        return {**_quantity(schema["x-quantity"]), **outside}
+    if "x-structural" in schema:
+        return {**schema["x-structural"], **outside}
     if "anyOf" in schema:
         (only,) = [one for one in schema["anyOf"] if one.get("type") != "null"]
-        return _structural(only, known)
-    made: Schema = {key: schema[key] for key in ("type", "enum", "minimum", "maximum", "maxLength") if key in schema}
-    if "description" in schema:
-        made["description"] = schema["description"]
+        return {**_structural(only, known), **outside}
+    made: Schema = {key: schema[key] for key in schema if key in _COPIED or key.startswith("x-kubernetes-")}
+    made |= {name: value for name, value in outside.items() if name != "maxItems"}
     if "properties" in schema:
         made["properties"] = {name: _structural(one, known) for name, one in schema["properties"].items()}
         if schema.get("required"):
@@ -243,7 +219,7 @@ def _structural(schema: Schema, known: dict[str, Schema]) -> Schema:
         made["items"] = _structural(schema["items"], known)
         if "name" in made["items"].get("properties", ()):
             made |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
-        made["maxItems"] = MOST
+        made["maxItems"] = schema.get("maxItems", MOST)
     return made
 
 

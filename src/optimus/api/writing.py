@@ -155,10 +155,9 @@ def _gpu(request: Request) -> dict[str, Any]:
     if request.gpu_memory_mib:
         found["memory"] = units.format_memory(request.gpu_memory_mib)
     if request.models:
-        found["models"] = [
-            entry.model if entry.speed_percent == 100 else {entry.model: _ratio(entry.speed_percent)}
-            for entry in request.models
-        ]
+        found["models"] = [entry.model for entry in request.models]
+        speeds = {entry.model: _ratio(entry.speed_percent) for entry in request.models if entry.speed_percent != 100}
+        found |= {"speeds": speeds} if speeds else {}
     if request.activity_milli:
         found["activity"] = _number(units.format_gpu(request.activity_milli))
     return {"count": request.gpu_count, **found} if found or request.gpu_count else {}

@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from optimus.cli import settings, target, wrong_usage
+from optimus.cli import settings, wrong_usage
 from optimus.cli.main import app
 from optimus.cli.showing import hang_up, say
 
@@ -34,7 +34,6 @@ def call(name: str = "optimus") -> None:
     for option in command.params:  # typer's own way to completion: `optimus completion` says less and changes no file
         option.hidden = option.name in ("install_completion", "show_completion")
     defaults = _defaults(command)
-    target.choose_store(defaults)
     try:
         code = command(prog_name=name, default_map=defaults, standalone_mode=False)
     except Exception as error:  # noqa: BLE001 - this is the last place where it can be said in words

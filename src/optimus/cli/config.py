@@ -13,6 +13,7 @@ from rich.text import Text
 
 from optimus.cli import settings
 from optimus.cli.showing import Format, FormatOption, Printer, console, dump
+from optimus.client.connection import settings_file
 
 Only = Annotated[str, typer.Argument(metavar="COMMAND", help="Of this command only, such as run or scenario.")]
 JustPath = Annotated[bool, typer.Option("--path", help="Only say where the file is, or would be.")]
@@ -37,7 +38,7 @@ class Settings(Struct, frozen=True):
 
 def config(ctx: typer.Context, command: Only = "", path: JustPath = False, output: FormatOption = Format.TABLE) -> None:
     """Show settings from variables and from the file; -o wide shows the defaults, too."""
-    file = settings.file_path()
+    file = settings_file()
     if path:
         if file is None:
             console(stderr=True).print(f"Error: {NOBODY}", style="red")

@@ -11,7 +11,7 @@ import typer
 
 from optimus.cli.presents import demand_policy
 from optimus.cli.showing import say
-from optimus.cli.target import refuse
+from optimus.cli.target import demand_kinds, refuse
 from optimus.telemetry.logs import LogFormat, set_up
 
 if TYPE_CHECKING:
@@ -27,6 +27,21 @@ LeaseSeconds = Annotated[
 ]
 Budgets = Annotated[
     bool, typer.Option("--respect-budgets", help="A PodDisruptionBudget may keep our own pods where they are.")
+]
+OwnKinds = Annotated[
+    str, typer.Option("--kinds", metavar="PATH", help="Kinds of work of your own: a file, or a folder of them.")
+]
+OptingIn = Annotated[
+    bool,
+    typer.Option("--opting-in", help="Namespaces that opt in are its own; those of optimus always are."),
+]
+Drivers = Annotated[
+    list[str],
+    typer.Option(
+        "--gpu-driver",
+        metavar="NAME[=TYPE]",
+        help="Devices of this DRA driver are GPUs, too; =TYPE: only those with that attribute `type`.",
+    ),
 ]
 Extender = Annotated[
     str,
@@ -55,6 +70,9 @@ def controller(
     lease_namespace: LeaseNamespace = "kube-system",
     lease_seconds: LeaseSeconds = 15,
     respect_budgets: Budgets = False,
+    kinds: OwnKinds = "",
+    opting_in: OptingIn = False,
+    gpu_driver: Drivers = [],  # noqa: B006 - typer copies it
     extender: Extender = "",
     listen: Listen = "",
     log_format: Logs = LogFormat.PLAIN,
@@ -62,7 +80,9 @@ def controller(
 ) -> None:
     """Schedule the pods of a Kubernetes cluster that ask for it, until Ctrl-C. Several may run; one of them leads."""
     from optimus.drivers.kube.controller import Controller, Settings
+    from optimus.drivers.kube.devices import GPU_DRIVERS
     from optimus.drivers.kube.extender.answering import loopback
+    from optimus.drivers.kube.watching import Died
     from optimus.kube import KubeError, Times, load
 
     try:
@@ -74,20 +94,24 @@ def controller(
             f"{listen} is no address: write HOST:PORT, such as 0.0.0.0:8080", param_hint="--listen"
         )
     demand_policy(policy)
+    known = demand_kinds(kinds)
     set_up(log_format, verbose=verbose)
-    times = Times(lease_s=lease_seconds, renew_s=lease_seconds * 2 / 3, retry_s=min(2.0, lease_seconds / 6))
     settings = Settings(
         scheduler_name=scheduler_name,
         policy=policy,
         lease_namespace=lease_namespace,
-        times=times,
+        times=Times.of(lease_seconds),
         respect_budgets=respect_budgets,
+        opting_in=opting_in,
+        gpu_drivers=(*GPU_DRIVERS, *gpu_driver),
         extender=extender,
         listen=listen,
     )
     try:
-        asyncio.run(_until_told(Controller(load(kubeconfig, context), settings), plain=log_format is LogFormat.PLAIN))
-    except KubeError as error:
+        asyncio.run(
+            _until_told(Controller(load(kubeconfig, context), settings, known), plain=log_format is LogFormat.PLAIN)
+        )
+    except (KubeError, Died) as error:
         refuse(str(error))
     except OSError as error:
         refuse(f"cannot listen at {listen}: {error.strerror or error}")

@@ -8,17 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
-from optimus.cli.controller import Context, Kubeconfig, LeaseSeconds, Name, Under
+from optimus.cli.controller import Context, Drivers, Kubeconfig, LeaseSeconds, Name, OwnKinds, Under
 from optimus.cli.showing import Format, FormatOption, dump, say
-from optimus.cli.target import refuse
+from optimus.cli.target import demand_kinds, refuse
 
 # Not --namespace: OPTIMUS_NAMESPACE is where a user's jobs go.
 Into = Annotated[str, typer.Option("--into", metavar="NAMESPACE", help="Where the controller runs; made if needed.")]
 Image = Annotated[str, typer.Option("--image", metavar="IMAGE", help="Of the controller; else that of this version.")]
 Replicas = Annotated[int, typer.Option("--replicas", min=1, max=9, metavar="N", help="One of them leads.")]
 Budgets = Annotated[bool, typer.Option("--respect-budgets", help="As of `optimus controller`.")]
-Priority = Annotated[str, typer.Option("--priority-class", metavar="NAME", help="Such as system-cluster-critical.")]
-SkipCrds = Annotated[bool, typer.Option("--skip-crds", help="Leave Queue and NodePool out: to remove only the rest.")]
+Priority = Annotated[str, typer.Option("--priority-class", metavar="NAME", help="Empty: none.")]
+SkipCrds = Annotated[bool, typer.Option("--skip-crds", help="Leave Queue, NodePool and UnifiedJob out.")]
 OptingIn = Annotated[
     bool, typer.Option("--opting-in", help="Namespaces may opt in by a label (needs Kubernetes 1.36).")
 ]
@@ -36,7 +36,9 @@ def install(
     policy: Under = "default",
     lease_seconds: LeaseSeconds = 15,
     respect_budgets: Budgets = False,
-    priority_class: Priority = "",
+    gpu_driver: Drivers = [],  # noqa: B006 - typer copies it
+    priority_class: Priority = "system-cluster-critical",
+    kinds: OwnKinds = "",
     skip_crds: SkipCrds = False,
     opting_in: OptingIn = False,
     apply: Apply = False,
@@ -45,9 +47,8 @@ def install(
     context: Context = "",
 ) -> None:
     """Print what a cluster needs to run the controller, for `kubectl apply -f -`; or apply it."""
-    import yaml
-
-    from optimus.drivers.kube.installing import IMAGE, Installation, objects
+    from optimus.drivers.kube.grouping.table import files_at
+    from optimus.drivers.kube.installing import IMAGE, Installation, as_text, objects
 
     if dry_run and not apply:
         raise typer.BadParameter("it asks the server: write it with --apply", param_hint="--dry-run")
@@ -56,6 +57,7 @@ def install(
             raise typer.BadParameter(
                 f"{name} is no name in Kubernetes: small letters, digits and -, at most 63", param_hint=option
             )
+    known = demand_kinds(kinds)
     asked = Installation(
         namespace=into,
         image=image or Installation().image,
@@ -64,12 +66,15 @@ def install(
         policy=policy,
         lease_seconds=lease_seconds,
         respect_budgets=respect_budgets,
+        gpu_drivers=tuple(gpu_driver),
         priority_class=priority_class,
         crds=not skip_crds,
         opting_in=opting_in,
+        kinds=known,
+        kinds_files={file.name: file.read_text(encoding="utf-8-sig") for file in files_at(kinds)} if kinds else {},
     )
     if not apply:
-        typer.echo(yaml.safe_dump_all(objects(asked), sort_keys=False, width=120, allow_unicode=True), nl=False)
+        typer.echo(as_text(objects(asked)), nl=False)
         return
     if not image and not dry_run:
         refuse(f"name the image that you have built and pushed: --image REGISTRY/{IMAGE}:TAG (docs/guides/install.md)")
@@ -91,11 +96,11 @@ def _apply(objects: list[dict[str, Any]], kubeconfig: str, context: str, *, dry_
         refuse(str(error))
 
 
-def rights(output: FormatOption = Format.TABLE) -> None:
+def rights(kinds: OwnKinds = "", output: FormatOption = Format.TABLE) -> None:
     """List what the controller may do in a cluster, and why."""
     from optimus.drivers.kube.rights import as_markdown, controller_rights
 
-    listed = controller_rights()
+    listed = controller_rights(demand_kinds(kinds))
     if output in (Format.JSON, Format.YAML):
         dump(listed, output)
     else:

@@ -21,7 +21,7 @@ class ReasonListed(Struct, frozen=True):
 
 
 def crds() -> None:
-    """Print the resources of Optimus for Kubernetes: Queue and NodePool, for `kubectl apply -f -`."""
+    """Print the resources of Optimus for Kubernetes: Queue, NodePool and UnifiedJob, for `kubectl apply -f -`."""
     import yaml
 
     from optimus.api.crds import definitions

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import typer
 
 from optimus.cli import wrong_usage
+from optimus.client.connection import settings_file
 
 VARIABLE = "OPTIMUS_CONFIG"
 SHARED = ("target", "namespace", "output")
@@ -54,17 +55,6 @@ class Entry(NamedTuple):
 
 class SettingsError(Exception):
     """Everything that is wrong, a line for each."""
-
-
-def file_path() -> Path | None:
-    """Where the file is, or would be; None where there is no home folder either."""
-    if named := os.environ.get(VARIABLE):
-        return Path(named)
-    folder = os.environ.get("XDG_CONFIG_HOME")
-    try:
-        return (Path(folder) if folder else Path.home() / ".config") / "optimus" / "config.toml"
-    except RuntimeError:
-        return None
 
 
 def settings_of(command: Any, words: tuple[str, ...] = (), above: Any = None) -> Iterator[Setting]:
@@ -101,7 +91,7 @@ def _key(option: Any) -> str:
 
 def read_file(settings: list[Setting]) -> list[Entry]:
     """Raises `SettingsError` with all that is wrong in it."""
-    path = file_path()
+    path = settings_file()
     if path is None or (not path.exists() and not os.environ.get(VARIABLE)):
         return []
     try:

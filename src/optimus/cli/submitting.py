@@ -6,6 +6,7 @@ import math
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -109,6 +110,7 @@ def submit(files: Files, address: Address = "") -> None:
             for kind, names in (("queue", told["queues"]), ("pool", told["pools"]), ("job", told["jobs"])):
                 for name in names:
                     typer.echo(f"{kind} {name} submitted")
+            _say_replaced(told)
     if failed:
         raise typer.Exit(failed)
 
@@ -161,12 +163,13 @@ def run(
     )
     with reached(address) as target:
         try:
-            told = target.run(document, source=SOURCE, where=str(Path.cwd()))
+            told = target.run(document, source=SOURCE, where=str(Path.cwd()), fresh=not name)
         except ApiError as error:
             text = _as_typed(str(error))
             if all(line.startswith(TYPED) for line in text.splitlines()):
                 raise typer.BadParameter(text) from None
             refuse(text)
+        _say_replaced(told)
         job = told["jobs"][0]
         if detach:
             typer.echo(f"job {job} submitted")
@@ -174,6 +177,12 @@ def run(
             return
         phase = following.to_the_end(target, job)
     raise typer.Exit(0 if phase == "Succeeded" else 1)
+
+
+def _say_replaced(told: Mapping[str, Any]) -> None:
+    for job, phase in told.get("replaced", {}).items():
+        text = f"{job} begins anew: the earlier job of this name ({phase}) is forgotten, with its checkpoints"
+        console(stderr=True).print(text, style="yellow", markup=False)
 
 
 def _as_typed(text: str) -> str:

@@ -8,17 +8,20 @@ Must not: know what a command wants.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from optimus.cli import completing
 from optimus.cli.showing import hang_up, say
 from optimus.client import Connection, JobError
-from optimus.client.connection import find_name, use_store
+from optimus.client.connection import find_name
 from optimus.client.targets import FORMS, Target, is_cluster, target_of
+
+if TYPE_CHECKING:
+    from optimus.drivers.kube.grouping import Kinds
 
 DEFAULT_NAMESPACE = ""
 """That of the target: `default` on one machine, that of the context on a cluster."""
@@ -64,12 +67,6 @@ def choose(target: str) -> None:
         os.environ[VARIABLE] = target
 
 
-def choose_store(defaults: Mapping[str, Any]) -> None:
-    """Where `optimus up` keeps everything if nothing is typed is where all others look for it."""
-    variables = os.environ.get("OPTIMUS_UP_STORE") or os.environ.get("OPTIMUS_STORE")
-    use_store(variables or str(defaults.get("up", {}).get("store", "")))
-
-
 def job_name(words: list[str], namespace: str, address: str = "") -> str:
     """`train`, `job train`, `job/train` and `team/train` as namespace/name; on a cluster also with a kind."""
     names = job_names(words, namespace, address)
@@ -98,13 +95,23 @@ def _whole_name(word: str, namespace: str) -> str:
     return f"{head}/{tail}" if slash else f"{namespace or 'default'}/{head}"
 
 
+def demand_kinds(path: str) -> Kinds:
+    """The table of kinds with those of users over it; all that is wrong with them ends the command."""
+    from optimus.drivers.kube.grouping import load_kinds
+
+    kinds, errors = load_kinds(*([path] if path else ()))
+    if errors:
+        complain("\n       ".join(map(str, errors)))
+        raise typer.Exit(WRONG_USAGE)
+    return kinds
+
+
 def _name_on_cluster(word: str, namespace: str) -> str:
     """Where no namespace is said, the target adds its own."""
-    from optimus.drivers.kube.desk.naming import read_name
-    from optimus.drivers.kube.grouping import shipped_kinds
+    from optimus.drivers.kube.desk.naming import known_kinds, read_name
 
     try:
-        name = read_name(word, namespace or "default", shipped_kinds())
+        name = read_name(word, namespace or "default", known_kinds())
     except JobError as error:
         raise typer.BadParameter(str(error), param_hint="NAME") from None
     return str(name) if namespace else word

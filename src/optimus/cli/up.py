@@ -64,6 +64,7 @@ Under = Annotated[
 ]
 
 
+EXPLAINER = "optimus.explaining.answering"
 TRY = ("optimus run --gpus 1 -- python3 -c 'print(1)'", "optimus get jobs", "optimus top")
 TRY_DEMO = (
     "optimus top",
@@ -143,6 +144,7 @@ def up(
             journal_mib=journal_mib,
             keep=Keep(jobs=keep_jobs, parts=keep_parts, runs_mib=runs_mib, log_mib=log_mib),
             settings=lambda base: with_settings(base, settings),
+            explainer=EXPLAINER,
         )
     except UpError as error:
         say(f"Error: {error}", "red")
@@ -201,6 +203,7 @@ def _demo() -> Cluster:
         _from_file(folder / "cluster.yaml"),
         told="16 virtual GPUs on 4 nodes, teams vision and speech",
         opening=opening,
+        passing=True,
         where=str(folder),
     )
 

@@ -7,11 +7,13 @@ Must not: retry what changes something: whoever asked decides.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shlex
 import socket
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -24,6 +26,7 @@ HERE = "here"
 """As an address: whatever `optimus up` of this user has written down, also where a variable names another one."""
 ADDRESS_FILE = "address"
 TOKEN_FILE = "token"  # noqa: S105 - the name of a file
+LOCK_FILE = "lock"
 STORE_HEADER = "Optimus-Store"
 """Whose address was asked for: a port outlives whoever wrote it down, and may belong to another one by now."""
 MISDIRECTED = 421
@@ -60,18 +63,35 @@ class Unreachable(JobError):  # noqa: N818 - a state, and its text is the messag
     code = "unreachable"
 
 
-_named_store = ""
+def settings_file() -> Path | None:
+    """Where the file of settings is, or would be; None where there is no home folder either."""
+    if named := os.environ.get("OPTIMUS_CONFIG"):
+        return Path(named)
+    folder = os.environ.get("XDG_CONFIG_HOME")
+    try:
+        return (Path(folder) if folder else Path.home() / ".config") / "optimus" / "config.toml"
+    except RuntimeError:
+        return None
 
 
-def use_store(folder: str) -> None:
-    """As if OPTIMUS_STORE said so."""
-    global _named_store  # noqa: PLW0603 - of this process, as its environment is
-    _named_store = folder
+def _named_store() -> str:
+    """Where `optimus up` keeps everything if nothing is typed is where all others look for it. Of a file that cannot be
+    read the command line speaks."""
+    if named := os.environ.get("OPTIMUS_UP_STORE") or os.environ.get("OPTIMUS_STORE"):
+        return named
+    file = settings_file()
+    try:
+        up = tomllib.loads(file.read_text(encoding="utf-8")).get("up") if file is not None else None
+    except (OSError, ValueError):
+        return ""
+    found = up.get("store") if isinstance(up, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def store_folder() -> Path:
-    """Where one machine keeps what it must not forget: OPTIMUS_STORE, or the user's data folder."""
-    if named := _named_store or os.environ.get("OPTIMUS_STORE"):
+    """Where one machine keeps what it must not forget: OPTIMUS_STORE, `store` of `[up]` in the file of settings, or the
+    user's data folder."""
+    if named := _named_store():
         return Path(named)
     data = os.environ.get("XDG_DATA_HOME")
     try:
@@ -94,7 +114,24 @@ def find_address(given: str = "") -> str:
 def find_token(address: str, given: str = "") -> str:
     """The given one, OPTIMUS_TOKEN, or that of `optimus up` of this user, if it is the one at the address."""
     found = given or os.environ.get("OPTIMUS_TOKEN", "")
-    return found or (_kept(TOKEN_FILE) if address == _kept(ADDRESS_FILE) else "")
+    return found or (_kept(TOKEN_FILE) if address == _kept(ADDRESS_FILE) and _is_up() else "")
+
+
+def _is_up() -> bool:
+    """Whether somebody holds the store: a port that was left may be anybody's, and he would be told the token."""
+    try:
+        lock = os.open(store_folder() / LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
+    except (OSError, JobError):
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return False
 
 
 def _kept(name: str) -> str:
@@ -220,7 +257,7 @@ class Connection:
         if not self._here:
             return f"{why}: start it with `optimus up`, {OTHERWISE}"
         folder = store_folder()
-        named = f" --store {shlex.quote(str(folder))}" if _named_store or os.environ.get("OPTIMUS_STORE") else ""
+        named = f" --store {shlex.quote(str(folder))}" if _named_store() else ""
         left = f" any more: {why}, the address that it left" if why else ""
         return f"no `optimus up` runs on store {folder}{left}: start it with `optimus up{named}`, {OTHERWISE}"
 
@@ -236,6 +273,9 @@ class Connection:
         bare = "//" not in self.address and port is None  # `foo`: rather a word that was meant otherwise than a host
         if parts.scheme not in ("http", "https") or not parts.hostname or bare or " " in self.address:
             raise Unreachable(f"{self.address} is no address: write {HERE} (this machine) or http://HOST:PORT")
+        if (beyond := parts.path.strip("/")) or parts.query or parts.fragment:  # not dropped: something else was meant
+            more = f"/{beyond}" if beyond else "what follows the port"
+            raise Unreachable(f"{self.address} is no address, because of {more}: write http://HOST:PORT")
         secure = parts.scheme == "https"
         return secure, parts.hostname, port or (443 if secure else 80)
 

@@ -55,11 +55,12 @@ def job_document(
 
 
 def name_for(command: str | Sequence[Any]) -> str:
-    """`python train.py` is train-3f2a."""
+    """`python train.py` is train-3f2a90c1. With so many that nobody meets another's in years; who submits asks for it
+    to be `fresh`, and then not even once."""
     words = [Path(str(word)).stem for word in _words(command) if not str(word).startswith("-")] or [""]
     chosen = words[1] if len(words) > 1 and _LAUNCHERS.fullmatch(words[0]) else words[0]
     clean = re.sub(r"[^a-z0-9]+", "-", chosen.lower()).strip("-")[:40].strip("-") or "job"
-    return f"{clean}-{secrets.token_hex(2)}"
+    return f"{clean}-{secrets.token_hex(4)}"
 
 
 def to_text(document: Any) -> str:

@@ -7,6 +7,7 @@ Must not: start threads or event loops, or keep a connection open between two ca
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from optimus.client import pictures, waiting
-from optimus.client.connection import Connection, JobError
+from optimus.client.connection import Connection, JobError, Unreachable
 
 FRESH_S = 0.25
 """Properties that are read together come from one look at the job."""
@@ -145,6 +146,11 @@ class Job:
         except KeyboardInterrupt:
             sys.stderr.write(f"\njob {self.id} goes on without being waited for: job.cancel() ends it\n")
             raise
+        if not self._view[
+            "final"
+        ]:  # what is known may be as old as the last look, and the time too short for a new one
+            with contextlib.suppress(Unreachable):
+                self._mine()
         if not self._view["final"]:
             raise TimeoutError(f"job {self.id} is still {self._said()} after {timeout:g} seconds")
         phase = str(self._view["phase"])
@@ -160,7 +166,8 @@ class Job:
         """
         self._mine()
         for line in waiting.lines(self._connection, self.id, follow=follow, tail=tail, replica=replica):
-            yield LogLine(line["text"], line["replica"])
+            for text in line["text"].split("\n"):
+                yield LogLine(text, line["replica"])
 
     # -- verbs -------------------------------------------------------------------------------------------------------
 

@@ -87,7 +87,7 @@ def submit(
         retries=retries,
         spec=wishes,
     )
-    return _submit_one(connection, document)
+    return _submit_one(connection, document, fresh=not name)
 
 
 def submit_all(*documents: Document | Sequence[Document], address: str = "", token: str = "") -> JobList:
@@ -101,14 +101,16 @@ def submit_all(*documents: Document | Sequence[Document], address: str = "", tok
     return _submitted(connection, Gathered(documents))
 
 
-def _submit_one(connection: Connection, document: Mapping[str, Any]) -> Job:
-    (made,) = _submitted(connection, Gathered([document]))
+def _submit_one(connection: Connection, document: Mapping[str, Any], *, fresh: bool = False) -> Job:
+    (made,) = _submitted(connection, Gathered([document]), fresh=fresh)
     return made
 
 
-def _submitted(connection: Connection, gathered: Gathered) -> JobList:
+def _submitted(connection: Connection, gathered: Gathered, *, fresh: bool = False) -> JobList:
+    """`fresh`: the name was made, and must be nobody's."""
+    wishes = {"fresh": "1"} if fresh else {}
     try:
-        told = connection.post("/v1/submit", gathered.text.encode(), source=SOURCE, where=str(Path.cwd()))
+        told = connection.post("/v1/submit", gathered.text.encode(), source=SOURCE, where=str(Path.cwd()), **wishes)
     except ApiError as error:
         raise ApiError(error.status, error.code, gathered.place(str(error))) from None
     for warning in told["warnings"]:

@@ -52,8 +52,8 @@ class Target(Protocol):
         ...
 
     def submit(self, text: str, *, source: str, where: str) -> View: ...
-    def run(self, document: View, *, source: str, where: str) -> View:
-        """A command, as the UnifiedJob that says it; answers as `submit` does."""
+    def run(self, document: View, *, source: str, where: str, fresh: bool = False) -> View:
+        """A command, as the UnifiedJob that says it; answers as `submit` does. `fresh`: its name was made."""
         ...
 
     def cancel(self, job: str) -> str: ...
@@ -73,7 +73,10 @@ class Target(Protocol):
         replica: str = "",
         attempt: int | None = None,
         part: int | None = None,
-    ) -> Iterator[View]: ...
+    ) -> Iterator[View]:
+        """Records of whose output it is (`replica`) and a line, or several with the ends between them (`text`)."""
+        ...
+
     def watch(self, job: str) -> Iterator[View]:
         """The job now, and whenever it changes."""
         ...
@@ -122,14 +125,14 @@ class OneMachine:
     def past(self) -> bytes:
         return self._asked.raw("/v1/past")
 
-    def submit(self, text: str, *, source: str, where: str) -> View:
-        told: View = self._asked.post("/v1/submit", text.encode(), source=source, where=where)
+    def submit(self, text: str, *, source: str, where: str, **wishes: str) -> View:
+        told: View = self._asked.post("/v1/submit", text.encode(), source=source, where=where, **wishes)
         return told
 
-    def run(self, document: View, *, source: str, where: str) -> View:
+    def run(self, document: View, *, source: str, where: str, fresh: bool = False) -> View:
         if document["spec"].get("image"):
             raise ApiError(422, "invalid", "spec.image: commands run as they are here; images are for clusters")
-        return self.submit(to_text(document), source=source, where=where)
+        return self.submit(to_text(document), source=source, where=where, **({"fresh": "1"} if fresh else {}))
 
     def cancel(self, job: str) -> str:
         return str(self._asked.delete(f"/v1/jobs/{job}"))

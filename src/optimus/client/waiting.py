@@ -19,6 +19,8 @@ PAUSES_S = (0.1, 0.2, 0.5, 1.0, 2.0)
 POLL_S = 2.0
 """Where there is no stream of events."""
 GONE = 503
+CUT_AT_LEAST = 4096
+"""Logs are cut by whole blocks of a disk."""
 View = dict[str, Any]
 
 
@@ -87,23 +89,47 @@ def lines(
     attempt: int | None = None,
     part: int | None = None,
 ) -> Iterator[View]:
-    """What its replicas have written. Following ends with the job; a stream that breaks off goes on where it was."""
+    """What its replicas have written: records of one line, or of several with the ends between them, as they are there
+    at a time. Following ends with the job; a stream that breaks off goes on where it was. What was cut out of a log
+    before it was read is told as such."""
     patience = Patience(connection)
     seen: dict[str, int] = {}
+    """By start: where what was read ends."""
     while True:
         try:
             query = {"follow": int(follow), "tail": None if seen else tail, "replica": replica, "attempt": attempt}
-            for line in connection.lines(f"/v1/jobs/{job}/logs", **query, part=part):
+            for line in connection.lines(f"/v1/jobs/{job}/logs", **query, part=part, together=1):
                 patience.well()
-                if line["number"] > seen.get(line["start"], 0):
-                    seen[line["start"]] = line["number"]
-                    yield line
+                start, at = line["start"], line["at"]
+                if start in seen and line["end"] <= seen[start]:
+                    continue
+                if start in seen and at < seen[start]:
+                    rest = _after(line, seen[start])
+                    if rest is None:
+                        continue
+                    line, at = rest, seen[start]  # noqa: PLW2901 - what is left of it
+                if start in seen and at - seen[start] >= CUT_AT_LEAST:
+                    gone = (at - seen[start]) >> 10
+                    yield {**line, "text": f"… {gone} KiB of this log were cut out before they were read"}
+                seen[start] = line["end"]
+                yield line
             if not follow or connection.get(f"/v1/jobs/{job}")["final"]:
                 return
         except (ApiError, Unreachable) as error:
             if not follow:
                 raise
             patience.lost(error)
+
+
+def _after(line: View, at: int) -> View | None:
+    """What of a record begins there; None: nothing. Of several lines the text has the bytes that were written."""
+    raw = line["text"].encode()
+    if line["end"] - line["at"] > len(raw) + 1:
+        return None
+    before, rest = raw[: at - line["at"]], raw[at - line["at"] :]
+    if not rest and not before.endswith(b"\n"):  # only the end of a line that was read when it had none
+        return None
+    return {**line, "at": at, "number": line["number"] + before.count(b"\n"), "text": rest.decode(errors="replace")}
 
 
 def changes(connection: Connection) -> Iterator[View]:

@@ -14,7 +14,20 @@ from optimus.decide.world import World
 from optimus.model.gangs import Part
 from optimus.model.pools import HOST_LEVEL, NVLINK_LEVEL
 from optimus.model.reasons import Code, Reason, counted, named, reason
-from optimus.model.rules import ATTACH, COUNTER, EVERYWHERE, IN_BYTES, NEAR, PODS, PORT, Bond, NeighbourRule, is_counter
+from optimus.model.rules import (
+    ATTACH,
+    COUNTER,
+    DEVICE,
+    EVERYWHERE,
+    IN_BYTES,
+    NEAR,
+    PODS,
+    PORT,
+    TOGETHER,
+    Bond,
+    NeighbourRule,
+    is_counter,
+)
 from optimus.model.units import MIB, format_gpu, format_memory, format_moment_ms, format_resource
 from optimus.state.arrays import Ints
 
@@ -263,6 +276,11 @@ def _amount(resource: str, amount: int) -> str:
         return f"no {whole}" if not amount else f"a {whole}" if resource == PODS else whole
     if resource.startswith(ATTACH):
         return f"{amount} more of the volumes of {resource.removeprefix(ATTACH)}"
+    if resource.startswith(DEVICE):
+        of_class = f"of class {resource.removeprefix(DEVICE).rpartition('/')[0]}"
+        if resource.endswith(TOGETHER):
+            return f"{counted(amount, 'set')} of devices {of_class} that go together"
+        return f"{counted(amount, 'device')} {of_class}"
     told = format_memory(amount // MIB) if resource.startswith(IN_BYTES) else str(amount)
     return f"{told} {resource.removeprefix(COUNTER)}"
 

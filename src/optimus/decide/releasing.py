@@ -28,6 +28,7 @@ def release(world: World) -> None:
     columns = world.columns
     alive = columns.view("alive") > 0
     holding = alive & (columns.view("held") + columns.view("promised") > 0)
+    holding &= columns.view("stays_until") <= world.now_ms
     suspects = set(np.flatnonzero(holding & _suspect(world)).tolist())
     suspects |= {row for row, draft in world.drafts.items() if draft.removed and world.slots_of(row)}
     for row in _by_name(world, np.array(sorted(suspects), dtype=np.int64)):

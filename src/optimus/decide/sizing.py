@@ -161,6 +161,8 @@ class Sizer:
             return False
         if columns.lost_since[row] >= 0 or columns.held[row] < columns.minimum[row]:
             return False
+        if columns.stays_until[row] > world.now_ms:
+            return False
         if world.now_ms - started < self._before_preempt[columns.queue[row]]:
             return False
         least = max(world.settings.sizing_interval_ms, world.spec(row).restart_cost_ms * TURN_RESTARTS)

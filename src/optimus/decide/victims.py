@@ -155,7 +155,7 @@ def candidates(
     lower = holdings.priority < int(world.columns.priority[row])
     later = _later_in_line(world, cache, holdings, row, own)
     may_be_asked = (side >= 0) | (side == ORPHAN) | (own & (has_surplus | lower | later))
-    may_be_asked &= (holdings.rows != row) & ~holdings.promised
+    may_be_asked &= (holdings.rows != row) & ~holdings.promised & ~_stay(world, holdings)
     if not may_be_asked.any():
         return []
     inside_minimum, inside_surplus = cache.inside(pool)
@@ -218,7 +218,7 @@ def shedding_units(world: World, shares: Shares, cache: HoldingsCache, pool: int
     negative for queues below it."""
     holdings = cache.holdings(pool)
     known = np.maximum(holdings.queue, 0)
-    mine = (holdings.queue >= 0) & (inside[known] >= 0) & (holdings.kind != NEVER_TAKEN)
+    mine = (holdings.queue >= 0) & (inside[known] >= 0) & (holdings.kind != NEVER_TAKEN) & ~_stay(world, holdings)
     tier = -overage(world, shares, pool)[known]
     units: list[Unit] = []
     for i in np.flatnonzero(mine):
@@ -231,6 +231,12 @@ def shedding_units(world: World, shares: Shares, cache: HoldingsCache, pool: int
             places = places_of(world, int(holdings.rows[i]))
             units.append(_whole_unit(world, holdings, int(i), OWN_QUEUE, int(tier[i]), steps, places))
     return _in_order(holdings, units)
+
+
+def _stay(world: World, holdings: Holdings) -> Bools:
+    """Those that somebody has just refused to stop."""
+    stay: Bools = world.columns.stays_until[holdings.rows] > world.now_ms
+    return stay
 
 
 def _in_order(holdings: Holdings, units: list[Unit]) -> list[Unit]:

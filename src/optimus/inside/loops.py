@@ -257,6 +257,7 @@ class Run:
             self.save_at = self.position + self.loop.every
         NESTING.running.append(self)
         REQUEST.loops += 1
+        STATUS.look = self.root.look
         self.report(time.monotonic())
 
     def _begin_outermost(self) -> None:
@@ -307,6 +308,7 @@ class Run:
             if STATUS.phase == "running":
                 STATUS.phase = "stopped"
             STATUS.write(time.monotonic())
+            STATUS.look = None
         if self.listens:
             self.listens = False
             REQUEST.stop_listening()
@@ -329,6 +331,7 @@ class Run:
     def between_steps(self) -> None:
         now, root = time.monotonic(), self.root
         pace, work = root.pace, root.work
+        root.look(now)  # paces are measured where a step ends: in the middle of one, part of it is done and not counted
         if REQUEST.asked and not (self is root and self.position == self.total) and self._may_leave():
             self.leave()
         if self.position == self.save_at or now >= pace.next_save:
@@ -357,11 +360,12 @@ class Run:
         raise contract.AskedToLeave
 
     def report(self, now: float) -> None:
-        root = self.root
-        STATUS.progress(root.position, root.fraction(), root.pace.done, now)
-        STATUS.leaves_in = root.leaves_in()
         STATUS.write(now)
-        root.pace.due = min(root.pace.next_save, STATUS.next_at)
+        self.root.pace.due = min(self.root.pace.next_save, STATUS.next_at)
+
+    def look(self, now: float) -> None:
+        STATUS.progress(self.position, self.fraction(), self.pace.done, now)
+        STATUS.leaves_in = self.leaves_in()
 
     def leaves_in(self) -> float | None:
         """How long it takes to leave with everything saved, once it is asked; None if that is not known."""

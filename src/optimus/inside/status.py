@@ -17,13 +17,15 @@ from optimus.inside import contract
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Callable
 
     from optimus.inside.checkpoints import Checkpoint
 
 SECONDS_BETWEEN = 1.0
 SMOOTHING_SECONDS = 30.0
 LONGEST = 4_000
+WHOLE_BITS, DECIMAL_BITS = 63, 600
+"""Of whole numbers: those that every reader of the file has, and those that are soon written in decimal."""
 
 
 class Status:
@@ -43,9 +45,13 @@ class Status:
         self.checkpoint: dict[str, Any] | None = None
         self.problem: str | None = None
         self.leaves_in: float | None = None
+        self.look: Callable[[float], None] | None = None
+        """Brings all that is said of a loop up to date. Asked before every line, whoever makes it speak, so that a
+        step costs nothing for it and progress is never older than the numbers beside it."""
         self.next_at = 0.0
         self._counted_at: float | None = None
         self._counted = 0
+        self._reached_at = 0.0
         self._warned = False
         self._forget_the_end()
 
@@ -57,7 +63,8 @@ class Status:
 
     def progress(self, step: int, fraction: float | None, counted: int, now: float) -> None:
         """`counted` steps were done in this attempt; the rate follows the last half minute."""
-        self.step, self.fraction = step, fraction
+        if (step, fraction) != (self.step, self.fraction):
+            self.step, self.fraction, self._reached_at = step, fraction, now
         self._foresee_the_end(fraction, now)
         if self._counted_at is None or counted < self._counted:  # where a loop of one's own begins, or begins again
             self._counted_at, self._counted = now, counted
@@ -70,6 +77,7 @@ class Status:
 
     def _forget_the_end(self) -> None:
         self.seconds_left: float | None = None
+        self._ends_at: float | None = None
         self._seen: tuple[float, float] | None = None
         """A fraction, and when it was reached."""
         self._per_second: float | None = None
@@ -81,11 +89,12 @@ class Status:
             self._seen = None if fraction is None else (fraction, now)
             return
         passed, gained = now - self._seen[1], fraction - self._seen[0]
-        if passed < SECONDS_BETWEEN or not gained:
-            return
-        self._per_second = smoothed(self._per_second, gained / passed, passed)
-        self._seen = fraction, now
-        self.seconds_left = max(1.0 - fraction, 0.0) / self._per_second
+        if passed >= SECONDS_BETWEEN and gained:
+            self._per_second = smoothed(self._per_second, gained / passed, passed)
+            self._seen = fraction, now
+            self._ends_at = now + max(1.0 - fraction, 0.0) / self._per_second
+        if self._ends_at is not None:  # in the middle of a step the end comes nearer as well
+            self.seconds_left = max(self._ends_at - now, 0.0)
 
     def saved(self, checkpoint: Checkpoint) -> None:
         self.saved_at(checkpoint.step, checkpoint.at_ms, checkpoint.path)
@@ -101,6 +110,8 @@ class Status:
     def write(self, now: float) -> None:
         self.next_at = now + SECONDS_BETWEEN
         path = contract.text(contract.STATUS_FILE)
+        if self.look is not None:
+            self.look(now)
         if not path:
             return
         line = self.line()
@@ -118,6 +129,7 @@ class Status:
             )
 
     def line(self) -> bytes:
+        now_ms = time.time_ns() // 1_000_000
         content = {
             "version": 1,
             "attempt": contract.whole_number(contract.ATTEMPT, 1),
@@ -135,7 +147,8 @@ class Status:
             "checkpoint": self.checkpoint,
             "leaves_in_s": None if self.leaves_in is None else float(f"{self.leaves_in:.3g}"),
             "problem": self.problem and self.problem[:500],
-            "updated_ms": time.time_ns() // 1_000_000,
+            "reached_ms": None if self.step is None else now_ms - round((time.monotonic() - self._reached_at) * 1000),
+            "updated_ms": now_ms,
         }
         line = encoded(content)
         if len(line) > LONGEST:
@@ -175,14 +188,18 @@ def light(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A number or a word that JSON has; not-a-number is said as a word."""
-    if value is None or isinstance(value, (bool, int)):
+    """A number or a word that every reader has; not-a-number and what is beyond 64 bits are said as words."""
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, int):
+        if value.bit_length() <= WHOLE_BITS:
+            return value
+        return str(value) if value.bit_length() <= DECIMAL_BITS else f"{value:#x}"[:200]
     if isinstance(value, str):
         return value[:200]
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return str(value)[:200]
     return number if math.isfinite(number) else str(number)
 

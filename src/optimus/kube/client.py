@@ -25,7 +25,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from optimus.kube.config import Cluster
-from optimus.kube.counting import STOPPED, TIMED_OUT, UNREACHABLE, Counters
+from optimus.kube.counting import STOPPED, TERMINATING, TIMED_OUT, UNREACHABLE, Counters
 from optimus.kube.credentials import Identity
 from optimus.kube.decoding import S, T, Unreadable, decode, decode_page
 from optimus.kube.errors import ConfigError, Expired, KubeError, NotSent, api_error
@@ -234,7 +234,7 @@ class Client:
                 answer = await self._ask(asked, identity, patience_s, guard)
                 if answer.status == 401 and await self._renewed(asked, identity, begun):
                     answer = await self._ask(asked, await self._identity(), patience_s, guard)
-                self.counters.answered(asked.verb, answer.status, time.monotonic() - begun)
+                self.counters.answered(asked.verb, _code(answer), time.monotonic() - begun)
                 if answer.status >= 300:
                     raise api_error(answer.status, answer.body, _retry_after(answer.headers))
                 return answer.body
@@ -310,6 +310,12 @@ def _header(name: str, value: str, source: str) -> str:
 
 def _retry_after(headers: Mapping[bytes, bytes]) -> str:
     return headers.get(b"retry-after", b"").decode("latin-1")
+
+
+def _code(answer: Answer) -> int | str:
+    """As it is counted."""
+    going = answer.status == 403 and b'"NamespaceTerminating"' in answer.body
+    return TERMINATING if going else answer.status
 
 
 def _why(error: KubeError) -> str:

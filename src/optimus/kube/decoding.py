@@ -14,6 +14,7 @@ the server may send as null is declared `| None`.
 from __future__ import annotations
 
 import functools
+import sys
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -23,6 +24,9 @@ from optimus.kube.errors import Garbled
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 LONGEST_LINE = 32 << 20
 """An object has 1.5 MB at most. A line beyond this is not an object, and must not fill the memory."""
+DEEPEST = 11_000
+"""A server takes no more than 10,000 levels."""
+TOO_DEEP = "it is nested too deeply"
 
 
 class Meta(msgspec.Struct, rename="camel", gc=False):
@@ -109,22 +113,34 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 def decode(raw: bytes | msgspec.Raw, kind: type[S]) -> S:
     try:
         found: S = decoder(kind).decode(raw)
+    except RecursionError:
+        raise Garbled(TOO_DEEP) from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Garbled(f"the answer is not what was asked for: {error}") from None
     return found
+
+
+def decode_outline(raw: bytes | msgspec.Raw, kind: type[S]) -> S:
+    """The envelope of what may be nested to any depth: whoever may write such an object must not stop a watch."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + DEEPEST)
+    try:
+        return decode(raw, kind)
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def decode_page(raw: bytes, kind: type[T]) -> tuple[ListMeta, list[T], list[Unreadable]]:
     """One bad object does not spoil a page: it is told by itself."""
     try:
         page: Page[T] = decoder(Page[kind]).decode(raw)  # type: ignore[valid-type]
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, RecursionError):
         pass
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Garbled(f"the answer is not what was asked for: {error}") from None
     else:
         return page.metadata, page.items or [], []
-    raws = decode(raw, Page[msgspec.Raw])
+    raws = decode_outline(raw, Page[msgspec.Raw])
     good: list[T] = []
     bad: list[Unreadable] = []
     for item in raws.items or []:
@@ -139,8 +155,9 @@ def decode_page(raw: bytes, kind: type[T]) -> tuple[ListMeta, list[T], list[Unre
 def decode_object(raw: bytes | msgspec.Raw, kind: type[T]) -> T | Unreadable:
     try:
         found: T = decoder(kind).decode(raw)
-    except msgspec.ValidationError as error:
-        return Unreadable(decode(raw, AnyObject).metadata, str(error))
+    except (msgspec.ValidationError, RecursionError) as error:
+        why = TOO_DEEP if isinstance(error, RecursionError) else str(error)
+        return Unreadable(decode_outline(raw, AnyObject).metadata, why)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Garbled(f"the answer is not what was asked for: {error}") from None
     return found

@@ -13,7 +13,10 @@ Must not: trust the clock of others or the time of day, wait for anything else t
 How it holds. A renewal counts from the moment *before* it was sent: we lead until then plus `renew_s`. A rival counts
 from the moment *after* it saw the change, and waits `lease_s`. Both use clocks that only go forward, so a leader has
 stopped at least `lease_s - renew_s` before the next begins, however long either was frozen. Writes have a time-out
-below that (`writing.TIMEOUT_S`). The clock goes on while a machine sleeps.
+below that (`Times.write_s`). The clock goes on while a machine sleeps.
+
+Terms only grow. Should somebody delete the Lease, whoever has seen it goes on from there; a process that has not begins
+at `first_term`, which its caller makes larger than any term there can have been.
 
 What remains: a process that is frozen after its guard said yes and before the bytes left sends these bytes when it
 wakes up: one request, the one it was sending. Nothing on the client's side can prevent it; the server refuses it
@@ -48,6 +51,7 @@ from optimus.kube.resources import LEASES
 
 PATIENCE_S = 60.0
 LEAST_REQUEST_S = 0.5
+WRITE_S, WRITE_SHARE = 4.0, 0.8
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -62,6 +66,17 @@ class Times(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if not 0 < self.retry_s < self.renew_s < self.lease_s:
             raise ValueError(f"retry {self.retry_s} s < renew {self.renew_s} s < lease {self.lease_s} s must hold")
+
+    @classmethod
+    def of(cls, lease_s: int) -> Times:
+        """For a lease of so many seconds, with time for a write between two leads."""
+        renew_s = min(lease_s * 2 / 3, max(lease_s - WRITE_S / WRITE_SHARE, lease_s / 2))
+        return cls(lease_s=lease_s, renew_s=renew_s, retry_s=min(2.0, lease_s / 6))
+
+    @property
+    def write_s(self) -> float:
+        """The time-out of a write: less than what is between the end of a lead and the beginning of the next."""
+        return min(WRITE_S, (self.lease_s - self.renew_s) * WRITE_SHARE)
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -86,6 +101,7 @@ class Election:
         times: Times | None = None,
         patience_s: float | None = PATIENCE_S,
         told: Callable[[int | None], object] | None = None,
+        first_term: int = 0,
     ) -> None:
         """`identity`: how people know us; a part that no other process has is added. `told` is called in the thread of
         the election with the term that begins, or None when it ends; in asyncio:
@@ -101,6 +117,8 @@ class Election:
         self._wire = BlockingClient(cluster, USER_AGENT)
         self.counters = self._wire.counters
         self._told = told
+        self._next_term = first_term
+        """At least; where the lease says more, that."""
         self._patience_s = patience_s
         self._alive_at = now()
         self._until = 0.0
@@ -194,7 +212,7 @@ class Election:
         assert self._term is not None
         begun = now()
         try:
-            self._wrote(self._write(self._mine, {}), begun)
+            self._renewed(self._write(self._mine, {}), begun)
         except Conflict:
             lease = self._read()
             if lease is None or lease.spec.holder_identity != self.identity:
@@ -202,10 +220,10 @@ class Election:
                 return
             # Ours: an answer of before was lost, or somebody put a label on it.
             begun = now()
-            self._wrote(self._write(lease.metadata.resource_version, {}), begun)
+            self._renewed(self._write(lease.metadata.resource_version, {}), begun)
         except NotFound:
             begun = now()
-            self._wrote(self._create(self._term), begun)
+            self._renewed(self._create(self._term), begun)
 
     def _try(self) -> None:
         lease = self._read()
@@ -214,7 +232,7 @@ class Election:
             if self._seen[0] and now() < self._seen_at + self._seen_for_s:
                 return
             begun = now()
-            self._win(self._create(0), begun)
+            self._win(self._create(self._next_term), begun)
             return
         holder = lease.spec.holder_identity or ""
         if holder and holder != self.identity and now() < self._seen_at + self._seen_for_s:
@@ -230,6 +248,7 @@ class Election:
     def _see(self, holder: str, lease: _Lease) -> None:
         """From now on our own clock says when it has run out."""
         self._seen, self._seen_at = (holder, lease.metadata.resource_version), now()
+        self._next_term = max(self._next_term, (lease.spec.lease_transitions or 0) + 1)
         self._seen_for_s = float(max(lease.spec.lease_duration_seconds or 0, 0) or self.times.lease_s)
 
     def _wrote(self, lease: _Lease, begun: float) -> None:
@@ -237,6 +256,16 @@ class Election:
         self._see(self.identity, lease)
         if not self._stopping.is_set():
             self._until = begun + self.times.renew_s
+
+    def _renewed(self, lease: _Lease, begun: float) -> None:
+        """An answer that comes when our time is over ends the term, though the lease is ours: whoever has asked in
+        between was told that we do not lead. The next turn takes it anew, and says so."""
+        if self.still_leader():
+            self._wrote(lease, begun)
+            return
+        self._mine = lease.metadata.resource_version
+        self._see(self.identity, lease)
+        self._lose()
 
     def _win(self, lease: _Lease, begun: float) -> None:
         self._wrote(lease, begun)

@@ -1,7 +1,7 @@
 """One connection to a server: HTTP/1.1 on a socket of its own, asked one thing at a time.
 
 Why: a scheduler sends thousands of small requests in a row, and whatever stands between it and the socket is paid for
-with each of them. OpenSSL reads and writes the socket itself, without copies through a buffer of the event loop.
+with each of them. One read takes many records of TLS, and nothing is handed through layers of an event loop.
 Owns: the socket, TLS on it, what has been sent, and how answers are cut out of bytes (httptools).
 Must not: know Kubernetes, judge a status, or try again.
 
@@ -14,10 +14,11 @@ Must not: know Kubernetes, judge a status, or try again.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import ssl
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Any
 
 import httptools
@@ -25,10 +26,10 @@ import httptools
 from optimus.kube.errors import NoAnswer, NotSent
 
 Guard = Callable[[], bool]
-_READ_AT_ONCE = 1 << 18
-_AGAIN = (ssl.SSLWantReadError, ssl.SSLWantWriteError, BlockingIOError, InterruptedError)
-_IN_A_ROW = 32
-"""Reads of one stream before others have their turn."""
+_READ_AT_ONCE = 1 << 16
+_RECORD = 1 << 14
+"""The most that one record of TLS holds; more room would be allocated for each, and given back."""
+_AGAIN = (BlockingIOError, InterruptedError)
 _UNREAD_AT_MOST = 4 << 20
 """Of a stream that nobody takes from: the server is left waiting."""
 
@@ -38,7 +39,7 @@ class Stopped(NotSent):
 
 
 class Line:
-    def __init__(self, connected: socket.socket) -> None:
+    def __init__(self, connected: socket.socket, sealed: Sealed | None = None) -> None:
         self.closed = False
         self.used = False
         """Was asked before: the server may be about to hang up."""
@@ -46,6 +47,7 @@ class Line:
         self.status = 0
         self.headers: dict[bytes, bytes] = {}
         self._socket = connected
+        self._sealed = sealed
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpResponseParser(self)
         self._left = memoryview(b"")
@@ -58,6 +60,8 @@ class Line:
         self._deaf = False
         self._goes_on = False
         self._waiter: asyncio.Future[None] | None = None
+        self._deadline = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
         self._streams = False
         self._why: Exception | None = None
         self._loop.add_reader(connected.fileno(), self._readable)
@@ -106,22 +110,39 @@ class Line:
         assert not self._asked
         self.status, self.headers, self._pieces = 0, {}, []
         self._asked, self._begun, self._over, self._sent = True, False, False, False
-        self._streams, self._guard, self._left = streams, guard, memoryview(request)
+        self._streams, self._guard = streams, guard
+        self._left = memoryview(self._sealed.seal(request) if self._sealed is not None else request)
         self._send()
 
     async def _something(self, deadline: float) -> None:
         if self._why is not None:
             raise self._why
         waiter = self._waiter = self._loop.create_future()
-        timer = self._loop.call_at(deadline, self._end, NoAnswer("the time was up"))
+        self._deadline = deadline
+        if self._alarm is None or self._alarm.when() > deadline:
+            self._set_alarm()
         try:
             await waiter
         except BaseException:
             self.close()  # an answer that comes now would be taken for that to the next question
             raise
         finally:
-            timer.cancel()
             self._waiter = None
+
+    def _set_alarm(self) -> None:
+        """One for many questions: it goes off early, and is set anew if something is still asked."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = self._loop.call_at(self._deadline, self._alarmed)
+
+    def _alarmed(self) -> None:
+        self._alarm = None
+        if self._waiter is None:
+            return
+        if self._loop.time() >= self._deadline:
+            self._end(NoAnswer("the time was up"))
+        else:
+            self._set_alarm()
 
     def _rest(self) -> None:
         """Between two questions."""
@@ -141,8 +162,6 @@ class Line:
                 count = self._socket.send(self._left)
                 self._sent = True
                 self._left = self._left[count:]
-        except ssl.SSLWantReadError:
-            pass  # goes on when something has been read
         except _AGAIN:
             self._loop.add_writer(self._socket.fileno(), self._writable)
         except OSError as error:
@@ -154,21 +173,24 @@ class Line:
 
     def _readable(self) -> None:
         try:
-            piece = self._socket.recv(_READ_AT_ONCE)
-            self._parser.feed_data(piece)
-            turns = _IN_A_ROW if self._streams else 1
-            while piece and not self.closed and ((turns := turns - 1) > 0 or _pending(self._socket)):
-                piece = self._socket.recv(_READ_AT_ONCE)
-                self._parser.feed_data(piece)
+            come = self._socket.recv(_READ_AT_ONCE)
+            if self._sealed is None:
+                self._parser.feed_data(come)
+            else:
+                for piece in self._sealed.open(come):
+                    self._parser.feed_data(piece)
+                    if self.closed:
+                        return
+                self._left = self._sealed.with_answers(self._left)
         except _AGAIN:
-            piece = b"-"
+            return
         except OSError as error:
             self._end(NoAnswer(in_words(error)))
             return
         except httptools.HttpParserError as error:
             self._end(NoAnswer(f"the answer is no HTTP: {error}"))
             return
-        if not piece:
+        if not come:
             self._hung_up()
         elif self._over or (self._streams and self._begun):
             self._wake()
@@ -204,6 +226,8 @@ class Line:
         self._loop.remove_reader(self._socket.fileno())
         self._loop.remove_writer(self._socket.fileno())
         self._socket.close()
+        if self._alarm is not None:
+            self._alarm.cancel()
         self._wake()
 
     # -- told by the parser -------------------------------------------------------------------------------------------
@@ -233,11 +257,6 @@ class Line:
             self.headers = {}
 
 
-def _pending(connected: socket.socket) -> int:
-    """Decrypted and not read yet: the event loop does not see it."""
-    return connected.pending() if isinstance(connected, ssl.SSLSocket) else 0
-
-
 # -- opening ------------------------------------------------------------------------------------------------------
 
 
@@ -251,10 +270,10 @@ async def open_line(host: str, port: int, tls: ssl.SSLContext | None, server_nam
             opened = lively_socket(address)
             try:
                 await loop.sock_connect(opened, address[4])
-                if tls is not None:
-                    opened = tls.wrap_socket(opened, server_hostname=server_name, do_handshake_on_connect=False)
-                    await _shake_hands(opened)
-                return Line(opened)
+                sealed = Sealed(tls, server_name) if tls is not None else None
+                if sealed is not None:
+                    await sealed.shake_hands(opened)
+                return Line(opened, sealed)
             except OSError as error:
                 opened.close()
                 if isinstance(error, ssl.SSLError):
@@ -266,26 +285,50 @@ async def open_line(host: str, port: int, tls: ssl.SSLContext | None, server_nam
         raise last
 
 
-async def _shake_hands(opened: ssl.SSLSocket) -> None:
-    loop = asyncio.get_running_loop()
-    while True:
+class Sealed:
+    """TLS between two buffers. OpenSSL on the socket itself asks the system twice for each record, and servers send a
+    record for each event of a watch."""
+
+    def __init__(self, tls: ssl.SSLContext, server_name: str) -> None:
+        self._come, self._goes = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = tls.wrap_bio(self._come, self._goes, server_hostname=server_name)
+
+    async def shake_hands(self, connected: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                await loop.sock_sendall(connected, self._goes.read())
+                come = await loop.sock_recv(connected, _READ_AT_ONCE)
+                if not come:
+                    raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from None
+                self._come.write(come)
+            except ssl.SSLError:
+                await loop.sock_sendall(connected, self._goes.read())  # the server is told why
+                raise
+            else:
+                await loop.sock_sendall(connected, self._goes.read())
+                return
+
+    def seal(self, clear: bytes) -> bytes:
+        self._tls.write(clear)
+        return self._goes.read()
+
+    def open(self, come: bytes) -> Iterator[bytes]:
+        """What the bytes said; part of a record waits for the rest of it."""
+        self._come.write(come)
         try:
-            opened.do_handshake()
+            while self._come.pending or self._tls.pending():
+                if not (clear := self._tls.read(_RECORD)):
+                    return  # the server says that it was all
+                yield clear
         except ssl.SSLWantReadError:
-            await _ready(loop.add_reader, loop.remove_reader, opened)
-        except ssl.SSLWantWriteError:
-            await _ready(loop.add_writer, loop.remove_writer, opened)
-        else:
             return
 
-
-async def _ready(add: Callable[..., Any], remove: Callable[..., Any], opened: socket.socket) -> None:
-    ready = asyncio.get_running_loop().create_future()
-    add(opened.fileno(), lambda: None if ready.done() else ready.set_result(None))
-    try:
-        await ready
-    finally:
-        remove(opened.fileno())
+    def with_answers(self, left: memoryview) -> memoryview:
+        """Behind what is left to send: what TLS itself has to say to what has come (a change of keys)."""
+        return memoryview(bytes(left) + self._goes.read()) if self._goes.pending else left
 
 
 def lively_socket(address: tuple[Any, ...]) -> socket.socket:

@@ -35,6 +35,7 @@ from optimus.kube.decoding import (
     WatchEvent,
     decode,
     decode_object,
+    decode_outline,
     decoder,
 )
 from optimus.kube.errors import ApiError, ConfigError, Expired, Garbled, NoAnswer, NotSent, Status, from_status
@@ -45,6 +46,8 @@ TIMEOUT_S = (300, 600)
 QUIET_S = 200.0
 """A server says something every one or two minutes (bookmarks); one that is quiet for longer may hang. One that is gone
 is noticed sooner, by its connection."""
+GATHER_S = 0.005
+"""Between two looks at a stream: to wake up for each of many thousand lines costs as much as reading it."""
 FILLING_QUIET_S = 10.0
 """Servers that do not know WatchList send no end of the beginning; then pages are asked for."""
 SHORT_S = 1.0
@@ -129,6 +132,7 @@ class Reflector(Generic[T]):
         """Keys seen since filling began; None while watching."""
         self._version = ""
         """To resume from; empty: begin again."""
+        self._moved = False
         self._garbled = 0
         self._expired_in_a_row = 0
 
@@ -149,12 +153,29 @@ class Reflector(Generic[T]):
                     self._version, self._garbled = "", 0
                 await self._rest(error)
 
+    def move(self, resource: Resource) -> None:
+        """It is served elsewhere, in another version perhaps: everything is read from there, and told again."""
+        self._resource, self._path, self._moved = resource, resource.path(self._namespace), True
+
+    def give_up(self) -> None:
+        """It has been cancelled, since nobody serves it any more: what was known is gone."""
+        for key, (uid, _) in list(self._known.items()):
+            self._tell(Change(What.DELETED, key, uid))
+        self._known.clear()
+
+    @property
+    def resource(self) -> Resource:
+        return self._resource
+
     async def _rest(self, error: ApiError | NoAnswer | NotSent | ConfigError) -> None:
         self.reflection.trouble = str(error)
         after = error.retry_after_s if isinstance(error, ApiError) else None
         await asyncio.sleep(self._pause.next(after))
 
     async def _go_on(self) -> None:
+        if self._moved:
+            self._moved, self._version = False, ""
+            self._known = {key: (uid, "") for key, (uid, _) in self._known.items()}
         if self._version:
             await self._follow({"resourceVersion": self._version})
         elif self._watch_list:
@@ -222,6 +243,7 @@ class Reflector(Generic[T]):
                 self.reflection.heard()
                 for line in lines:
                     self._take(line)
+                await asyncio.sleep(GATHER_S)
         if self._filling is not None:
             raise NoAnswer("the watch ended before all that is there was told")
         if time.monotonic() - begun < SHORT_S and self.reflection.changes == before:
@@ -230,8 +252,10 @@ class Reflector(Generic[T]):
 
     async def _hear(self, stream: AsyncIterator[list[bytes]]) -> list[bytes] | None:
         """While filling, with less patience: a server that does not end the beginning is not waited for."""
+        if self._filling is None:
+            return await anext(stream, None)
         try:
-            async with asyncio.timeout(None if self._filling is None else FILLING_QUIET_S):
+            async with asyncio.timeout(FILLING_QUIET_S):
                 return await anext(stream, None)
         except TimeoutError:
             raise _Quiet(f"nothing was heard for {FILLING_QUIET_S:.0f} s") from None
@@ -242,7 +266,7 @@ class Reflector(Generic[T]):
             return
         try:
             event: WatchEvent[T] = self._decode(line)
-        except msgspec.ValidationError:
+        except (msgspec.ValidationError, RecursionError):
             self._take_other(line)
             return
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -251,7 +275,7 @@ class Reflector(Generic[T]):
 
     def _take_other(self, line: bytes) -> None:
         """Bookmarks, errors, and objects that do not fit."""
-        event = decode(line, WatchEvent[msgspec.Raw])
+        event = decode_outline(line, WatchEvent[msgspec.Raw])
         if event.type == "BOOKMARK":
             mark = decode(event.object, Bookmark)
             if self._filling is not None and mark.ends_the_beginning:
@@ -262,7 +286,7 @@ class Reflector(Generic[T]):
         elif event.type == "ERROR":
             raise from_status(decode(event.object, Status))
         elif event.type == "DELETED":
-            self._happened(event.type, decode(event.object, AnyObject).metadata, None)
+            self._happened(event.type, decode_outline(event.object, AnyObject).metadata, None)
         elif event.type in ("ADDED", "MODIFIED"):
             found = decode_object(event.object, self._kind)
             if isinstance(found, Unreadable):

@@ -31,8 +31,9 @@ from optimus.kube.resources import PODS, Resource
 
 IN_FLIGHT = 48
 TIMEOUT_S = 4.0
-"""Less than the time between the end of a lead and the beginning of the next (see election)."""
-NOT_SENT, CONFIG = "NotSent", "Credentials"
+"""Where there are rivals, `Times.write_s` of the election."""
+NOT_SENT, CONFIG, BUDGET, BUSY = "NotSent", "Credentials", "DisruptionBudget", "TooManyRequests"
+SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
 
 Document = Mapping[str, Any]
 
@@ -60,6 +61,11 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
     """In the words of Kubernetes (Forbidden, Invalid, DisruptionBudget, TooManyRequests …), or NotSent."""
     message: str
     retry_after_s: float | None = None
+
+    @property
+    def passing(self) -> bool:
+        """It says nothing against what was asked for: the moment was bad."""
+        return self.reason in (NOT_SENT, BUSY)
 
 
 Outcome = Done | Conflict | Gone | Unknown | Refused
@@ -107,14 +113,17 @@ class Writer:
         grace_s: int | None = None,
     ) -> Outcome:
         """`Done` means that it was told to leave; the watch says when it has. A disruption budget that is used up is
-        `Refused` with reason DisruptionBudget."""
+        `Refused` with reason DisruptionBudget; so are several for one pod, which the server does not support."""
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": pod, "namespace": namespace},
             "deleteOptions": delete_options(uid, resource_version, grace_s),
         }
-        return await self._send("POST", PODS.path(namespace, pod, "eviction"), body, verb="evict")
+        outcome = await self._send("POST", PODS.path(namespace, pod, "eviction"), body, verb="evict")
+        if isinstance(outcome, Unknown) and outcome.answered and SEVERAL_BUDGETS in outcome.message:
+            return Refused(BUDGET, outcome.message)  # the server calls it a fault of its own
+        return outcome
 
     async def delete(
         self,

@@ -6,12 +6,13 @@ what it loses when it is stopped (`losing`).
 Must not: start anything, read a clock, or know a body.
 """
 
-from optimus.lives.life import Ended, Leaving, LeavingCause, Life, Outcome, Place, Replica, Shortage
+from optimus.lives.life import Blame, Ended, Leaving, LeavingCause, Life, Outcome, Place, Replica, Shortage
 from optimus.lives.losing import Loss, in_words, loss_of, unheard, when_resumed
 from optimus.lives.phases import JobPhase, phase_of
 from optimus.lives.reconciling import Changes, reconcile
 
 __all__ = [
+    "Blame",
     "Changes",
     "Ended",
     "JobPhase",

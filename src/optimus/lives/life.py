@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from optimus.model.observations import Outcome
 
-__all__ = ["Ended", "Leaving", "LeavingCause", "Life", "Outcome", "Place", "Replica", "Shortage"]
+__all__ = ["Blame", "Ended", "Leaving", "LeavingCause", "Life", "Outcome", "Place", "Replica", "Shortage"]
 
 Slot = tuple[str, int]
 """Role and ordinal."""
@@ -25,8 +25,19 @@ class LeavingCause(StrEnum):
     PREEMPTED = "preempted"  # the scheduler takes its room; it waits again
     SUSPENDED = "suspended"  # somebody wants it to rest; it waits again once it is resumed
     FAILED = "failed"  # one replica failed: all start again, or it is over
-    LOST = "lost"  # a replica vanished and nobody knows how it ended; nobody's fault, so it is not counted
+    LOST = "lost"  # a replica vanished, or was taken by others; not the job's fault, so it is not counted
+    RESIZED = "resized"  # another size: all save and start again with it, where a job cannot change while it runs
     OVER = "over"  # it has ended, was cancelled or was refused for good
+
+
+class Blame(StrEnum):
+    """Whose doing an end is, where a body can tell. Only the first counts against the job."""
+
+    OWN = "Error"
+    NODE_LOST = "NodeLost"
+    EVICTED = "Evicted"
+    REJECTED = "Rejected"  # by the node, which had no room for it after all: a race, and repaired
+    OUT_OF_MEMORY = "OutOfMemory"
 
 
 class Leaving(Struct, frozen=True, kw_only=True):
@@ -35,6 +46,8 @@ class Leaving(Struct, frozen=True, kw_only=True):
     """For people: the reason of the brain, or what failed."""
     since_ms: int
     retry_after_ms: int = 0
+    blame: Blame | None = None
+    """Where a replica was the cause."""
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -79,12 +92,17 @@ class Ended(Struct, frozen=True, kw_only=True):
     lost: bool = False
     """Nobody knows."""
     shortage: Shortage | None = None
+    blame: Blame = Blame.OWN
+    words: str = ""
+    """Where a body knows better what has happened."""
 
     @property
     def ok(self) -> bool:
-        return self.code == 0 and not self.error and not self.lost
+        return self.code == 0 and not self.error and not self.lost and self.blame is Blame.OWN
 
     def text(self) -> str:
+        if self.words:
+            return self.words
         if self.error:
             return f"could not start: {self.error}"
         if self.lost:
@@ -135,9 +153,14 @@ class Life(Struct, frozen=True, kw_only=True):
     failures: int = 0
     preemptions: int = 0
     """How often the scheduler has stopped it; being suspended is somebody's wish and is not counted."""
+    rejections: int = 0
+    """How often a node had no room for it after all."""
+    shortages: int = 0
+    """How often it ran out of memory, where that is not counted as a failure."""
     last_leaving: LeavingCause | None = None
     """Why it is not running, if it ran before."""
     last_text: str = ""
+    last_blame: Blame | None = None
     retry_at_ms: int = 0
     first_started_ms: int | None = None
     since_ms: int | None = None

@@ -59,6 +59,8 @@ def phase_of(workload: Workload, life: Life, replicas: Sequence[Replica], *, pro
     if life.outcome is not None:
         return JobPhase.STOPPING if live else _ENDS[life.outcome]
     if life.leaving is not None:
+        if life.leaving.cause is LeavingCause.RESIZED:
+            return JobPhase.RESCALING
         saves = workload.checkpoint is not None and life.leaving.cause in _MAY_SAVE
         return JobPhase.CHECKPOINTING if saves else JobPhase.STOPPING
     if not life.places and not live:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, structs
 
-from optimus.lives.life import Ended, Leaving, LeavingCause, Life, Outcome, Place, Replica
+from optimus.lives.life import Blame, Ended, Leaving, LeavingCause, Life, Outcome, Place, Replica
 from optimus.model.jobs import Job, JobType
 from optimus.model.observations import Observation, SlotDone, SlotFailed, SlotGone, SlotStopping, WorkloadEnded
 from optimus.model.reasons import Code, Reason
@@ -30,6 +30,10 @@ from optimus.model.workloads import Workload
 
 LAST_WORDS_MS = 2_000
 """What a replica without a checkpoint gets to leave in order, before it is killed."""
+MOST_SHORTAGES = 6
+"""So often a job that runs out of memory is tried again: another node may have more, but not for ever."""
+SHORT_WAIT_MS, LONGEST_SHORT_WAIT_MS = 1_000, 60_000
+"""Before work is tried again that a node has turned away: twice as long each time."""
 
 
 class Changes(Struct, frozen=True, kw_only=True):
@@ -54,16 +58,19 @@ def reconcile(job: Job, workload: Workload, life: Life, replicas: Sequence[Repli
     facts: list[Observation] = []
     forget: list[Replica] = []
     there, done = {replica.slot for replica in replicas if replica.live}, life.done
+    at_ms, was_over = _last_end_ms(life, replicas, now_ms), life.over
     for replica in replicas:
         if replica.ended is not None:
             life = _ended(job, workload, life, replica, replica.ended, facts)
             forget.append(replica)
     live = [replica for replica in replicas if replica.live]
     if not life.over and life.leaving is None and life.places and _all_done(life):
-        life = _over(life, Outcome.SUCCEEDED, "", now_ms, facts)
+        life = _over(life, Outcome.SUCCEEDED, "", at_ms, facts)
     facts += [SlotDone(workload.id, *slot) for slot in sorted(life.done - done)]
     if life.leaving is not None and not live:
-        life = _left(job, life, now_ms, facts)
+        life = _left(job, life, at_ms, now_ms, facts)
+    if was_over and forget and not live:
+        life = _really_over(life, at_ms)
     if life.over:
         wanted: tuple[Place, ...] = ()
     else:
@@ -147,28 +154,43 @@ def _ended(job: Job, workload: Workload, life: Life, replica: Replica, ended: En
 
 
 def _failed(job: Job, life: Life, replica: Replica, ended: Ended) -> Life:
-    text = f"replica {replica.role}-{replica.ordinal} {ended.text()}"
-    if ended.lost:
-        leaving = Leaving(cause=LeavingCause.LOST, text=text, since_ms=ended.at_ms)
-        return structs.replace(life, leaving=leaving)
-    failures = life.failures + 1
-    wait_ms = job.restart.wait_ms(failures)
-    leaving = Leaving(cause=LeavingCause.FAILED, text=text, since_ms=ended.at_ms, retry_after_ms=wait_ms)
+    """The whole gang leaves. Only what is the job's own fault counts against it."""
+    failures, wait_ms, cause = life.failures, 0, LeavingCause.LOST
+    if ended.blame is Blame.REJECTED:
+        wait_ms = min(SHORT_WAIT_MS << min(life.rejections, 16), LONGEST_SHORT_WAIT_MS)
+        life = structs.replace(life, rejections=life.rejections + 1)
+    elif ended.blame is Blame.OUT_OF_MEMORY:
+        life = structs.replace(life, shortages=life.shortages + 1)
+        wait_ms = job.restart.wait_ms(life.shortages)
+    elif not ended.lost and ended.blame is Blame.OWN:
+        failures, cause = failures + 1, LeavingCause.FAILED
+        wait_ms = job.restart.wait_ms(failures)
+    leaving = Leaving(
+        cause=cause,
+        text=f"replica {replica.role}-{replica.ordinal} {ended.text()}",
+        since_ms=ended.at_ms,
+        retry_after_ms=wait_ms,
+        blame=ended.blame,
+    )
     return structs.replace(life, leaving=leaving, failures=failures)
 
 
-def _left(job: Job, life: Life, now_ms: int, facts: list[Observation]) -> Life:
-    """Nobody is left of a gang that was leaving."""
+def _left(job: Job, life: Life, at_ms: int, now_ms: int, facts: list[Observation]) -> Life:
+    """Nobody is left of a gang that was leaving, since `at_ms`."""
     leaving = life.leaving
     assert leaving is not None
     done = tuple(place for place in life.places if place.slot in life.done)
     if done and len(done) == len(life.places):  # it finished while it was asked
-        return _over(structs.replace(life, leaving=None), Outcome.SUCCEEDED, "", now_ms, facts)
+        return _over(structs.replace(life, leaving=None), Outcome.SUCCEEDED, "", at_ms, facts)
     facts += [SlotGone(life.workload, *place.slot) for place in done]
     failed = leaving.cause is LeavingCause.FAILED
     if failed and life.failures > job.restart.backoff_limit:
         tries = f" ({life.failures} failures)" if life.failures > 1 else ""
-        return _over(structs.replace(life, leaving=None), Outcome.FAILED, leaving.text + tries, now_ms, facts)
+        life = structs.replace(life, leaving=None, last_blame=leaving.blame)
+        return _over(life, Outcome.FAILED, leaving.text + tries, at_ms, facts)
+    if leaving.cause is LeavingCause.LOST and life.shortages > MOST_SHORTAGES:
+        life = structs.replace(life, leaving=None, last_blame=leaving.blame)
+        return _over(life, Outcome.FAILED, f"{leaving.text} ({life.shortages} times)", at_ms, facts)
     if failed:
         facts.append(SlotFailed(life.workload, *life.places[0].slot, leaving.text, leaving.retry_after_ms))
     return structs.replace(
@@ -177,31 +199,45 @@ def _left(job: Job, life: Life, now_ms: int, facts: list[Observation]) -> Life:
         done=frozenset(),
         leaving=None,
         since_ms=None,
-        ran_ms=_ran_ms(life, now_ms),
+        ran_ms=_ran_ms(life, at_ms),
         last_leaving=leaving.cause,
         last_text=leaving.text,
-        retry_at_ms=now_ms + leaving.retry_after_ms if failed else 0,
+        last_blame=leaving.blame,
+        retry_at_ms=now_ms + leaving.retry_after_ms if failed or leaving.retry_after_ms else 0,
     )
 
 
-def _over(life: Life, outcome: Outcome, text: str, now_ms: int, facts: list[Observation]) -> Life:
+def _over(life: Life, outcome: Outcome, text: str, at_ms: int, facts: list[Observation]) -> Life:
     facts.append(WorkloadEnded(life.workload, outcome))
     facts += [SlotGone(life.workload, *slot) for slot in sorted(life.done)]
     return structs.replace(
         life,
         outcome=outcome,
-        ended_ms=now_ms,
+        ended_ms=at_ms,
         ended_text=text,
         since_ms=None,
-        ran_ms=_ran_ms(life, now_ms),
+        ran_ms=_ran_ms(life, at_ms),
         places=(),
         done=frozenset(),
         leaving=None,
     )
 
 
-def _ran_ms(life: Life, now_ms: int) -> int:
-    return life.ran_ms + (max(now_ms - life.since_ms, 0) if life.since_ms is not None else 0)
+def _really_over(life: Life, at_ms: int) -> Life:
+    """The last replica of one that was over has left: until then it had its room, perhaps for a long save."""
+    assert life.ended_ms is not None
+    longer_ms = max(at_ms - life.ended_ms, 0)
+    return structs.replace(life, ended_ms=life.ended_ms + longer_ms, ran_ms=life.ran_ms + longer_ms)
+
+
+def _last_end_ms(life: Life, replicas: Sequence[Replica], now_ms: int) -> int:
+    """When the last of those that have ended did, by what is on record: nobody may have looked for hours."""
+    ends = [replica.ended.at_ms for replica in replicas if replica.ended is not None]
+    return max(min(max(ends), now_ms), life.since_ms or 0) if ends else now_ms
+
+
+def _ran_ms(life: Life, at_ms: int) -> int:
+    return life.ran_ms + (max(at_ms - life.since_ms, 0) if life.since_ms is not None else 0)
 
 
 def _all_done(life: Life) -> bool:

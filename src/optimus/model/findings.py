@@ -39,6 +39,11 @@ class Findings:
         elif value > most:
             self.add(path, f"is too large: {show(value)}; at most {show(most)}")
 
+    def number(self, path: str, value: int | None) -> None:
+        """One that may be negative, and must still be counted with."""
+        if value is not None and abs(value) > LARGEST:
+            self.add(path, f"is too large or too small: {value}; at most {LARGEST}, at least -{LARGEST}")
+
     def distinct(self, path: str, names: Sequence[object], what: str) -> None:
         """`path` has a `{}` for the place of the second one in the list."""
         seen: set[object] = set()

@@ -12,13 +12,17 @@ from functools import lru_cache
 from optimus.model.findings import Findings
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.problems import Problem
-from optimus.model.units import format_gpu, format_ratio
+from optimus.model.rules import is_counter
+from optimus.model.units import LARGEST, format_gpu, format_ratio
 from optimus.model.workloads import Group, Request, Role
 
 MOST_REPLICAS = 100_000
 """Of one gang, all copies of all groups at their maximum."""
 MOST_DEVICES = 1024
 """Of one replica."""
+MOST_ASKED = 2**40
+"""Of CPU, memory or an accelerator, by one replica: an exbibyte. What millions ask for is added up in 64 bits, and a
+few absurd requests must not make the sum of all others overflow."""
 
 
 def gang_problems(subject: str, gang: Group) -> list[Problem]:
@@ -119,10 +123,10 @@ class _Walk(Findings):
             seen.add(entry.model)
             self.amount(f"{path}.models.{i}.speed_percent", entry.speed_percent, least=1, show=format_ratio)
         self.amount(f"{path}.activity_milli", request.activity_milli, most=WHOLE_DEVICE_MILLI, show=format_gpu)
-        self.amount(f"{path}.cpu_milli", request.cpu_milli)
-        self.amount(f"{path}.memory_mib", request.memory_mib)
+        self.amount(f"{path}.cpu_milli", request.cpu_milli, most=MOST_ASKED)
+        self.amount(f"{path}.memory_mib", request.memory_mib, most=MOST_ASKED)
         names = [name for name, _ in request.accelerators]
         if names != sorted(set(names)):
             self.add(f"{path}.accelerators", "must be sorted by name, each once")
         for name, count in request.accelerators:
-            self.amount(f"{path}.accelerators.{name}", count, least=1)
+            self.amount(f"{path}.accelerators.{name}", count, least=1, most=LARGEST if is_counter(name) else MOST_ASKED)

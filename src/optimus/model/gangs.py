@@ -10,7 +10,7 @@ A *part* is one copy of a group with what is in it; the root part is the gang. P
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Set
 
 from msgspec import Struct
 
@@ -112,13 +112,14 @@ def maximum_replicas(gang: Group) -> tuple[int, ...]:
     return tuple(chain.capacity for chain in chains(gang))
 
 
-def same_places(old: Group, new: Group) -> bool:
-    """Whether replicas of the old gang have the same place in the new one. Names and requests must be the same, and all
-    sizes by which ordinals are counted: all but the outermost."""
-    before, after = chains(old), chains(new)
-    if [_names(chain) for chain in before] != [_names(chain) for chain in after]:
-        return False
-    for was, now in zip(before, after, strict=True):
+def same_places(old: Group, new: Group, roles: Collection[str]) -> bool:
+    """Whether replicas of these roles of the old gang have the same place in the new one. Requests and groups must be
+    the same, and all sizes by which ordinals are counted: all but the outermost."""
+    before, after = ({chain.role.name: chain for chain in chains(gang)} for gang in (old, new))
+    for name in roles:
+        was, now = before[name], after.get(name)
+        if now is None or _names(was) != _names(now):
+            return False
         sizes = list(zip(_sizes(was), _sizes(now), strict=True))
         while sizes and sizes[0] == (1, 1):
             sizes.pop(0)

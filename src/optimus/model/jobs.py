@@ -14,7 +14,13 @@ from optimus.model.workloads import Workload
 
 
 class JobType(StrEnum):
+    """How replicas find each other and change their number."""
+
     JOB = "Job"
+    PYTORCH_ELASTIC = "PyTorchElastic"
+    HOROVOD_ELASTIC = "HorovodElastic"
+    MPI = "MPI"
+    SERVICE = "Service"
     INTERACTIVE = "Interactive"
 
 

@@ -102,6 +102,17 @@ class SlotStopping(Struct, frozen=True, tag=True):
     ordinal: int
 
 
+class SlotStays(Struct, frozen=True, tag=True):
+    """The replica was told to stop, and somebody refused it: it runs on, and its workload is not asked again before the
+    time has passed."""
+
+    workload: str
+    role: str
+    ordinal: int
+    failure: str = ""
+    retry_after_ms: int = 0
+
+
 class SlotDone(Struct, frozen=True, tag=True):
     """The replica has ended well while others of its gang go on: its room is free, and nobody misses it."""
 
@@ -201,6 +212,7 @@ Observation = (
     | SlotRunning
     | SlotFailed
     | SlotStopping
+    | SlotStays
     | SlotDone
     | SlotGone
     | Checkpointed

@@ -37,6 +37,7 @@ class Code(StrEnum):
     NEVER_FITS = "NeverFits"
     UNSUPPORTED = "Unsupported"
     MALFORMED = "Malformed"
+    PUT_ASIDE = "PutAside"
     # the queue says no for now
     QUEUE_STOPPED = "QueueStopped"
     OVER_LIMIT = "OverLimit"
@@ -82,6 +83,7 @@ class Code(StrEnum):
     OVERBOOKED = "Overbooked"
     BOUND_LATE = "BoundLate"
     # what is to be known of work that runs
+    STAYS = "Stays"
     LEFT_BEHIND = "LeftBehind"
     GROWS_NOW = "GrowsNow"
     GROWS_LATER = "GrowsLater"
@@ -108,6 +110,7 @@ NEVER_AS_IT_IS = frozenset(
         Code.NEVER_FITS,
         Code.UNSUPPORTED,
         Code.MALFORMED,
+        Code.PUT_ASIDE,
     }
 )
 """Waiting does not help: somebody has to change the job, its queue or the cluster."""
@@ -127,6 +130,8 @@ SENTENCES: dict[Code, str] = {
     Code.NEVER_FITS: "needs {asked}; pool {pool} can hold {possible} even when empty",
     Code.UNSUPPORTED: "uses {feature}, which is not supported; {instead}",
     Code.MALFORMED: "cannot be placed as it is written: {problem}",
+    Code.PUT_ASIDE: "the scheduler could not take it in and has put it aside ({problem}): write it otherwise, and tell "
+    "whoever runs the scheduler, whose log has the details",
     Code.QUEUE_STOPPED: "queue {queue} is {state}",
     Code.OVER_LIMIT: "queue {queue} is at its limit of {limit} {resource} in pool {pool}: {used} in use, {asked} asked",
     Code.GUARANTEE_FULL: "not preemptible, and queue {queue} has a guarantee of {guarantee} {resource} in pool {pool}: "
@@ -172,6 +177,7 @@ SENTENCES: dict[Code, str] = {
     Code.ROOM_LOST: "a part of the room held for it is gone",
     Code.OVERBOOKED: "came to {node} at the same moment as others, {given}; it starts again where there is room",
     Code.BOUND_LATE: "a leader whose time was over sent it to {node}, and {why}; it starts again with its gang",
+    Code.STAYS: "was to leave, and stays: {failure}; it is not asked again for {pause}",
     Code.LEFT_BEHIND: "runs on {where}, no longer part of the cluster: it may end there, and nothing new is put there",
     Code.GROWS_NOW: "gets up to {replicas} replicas with the next decision",
     Code.GROWS_LATER: "gets up to {replicas} replicas in {wait}, if nothing else comes: it {did} {ago} ago, and a size "

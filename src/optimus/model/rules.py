@@ -2,6 +2,7 @@
 
 A *counter* is a resource of which replicas take some only to be counted: `~pods` (as many as a node declares),
 `~port/…` (one of each port on every node), `~attach/…` (volumes of a driver, no end of it where a node declares none),
+`~device/class/…` (devices of a class, as many as a node has to spare),
 `~near/…` (no end of it anywhere). Whoever matches a selector takes one of
 its counter, so "how many such replicas are in this rack" is arithmetic on the same ledgers that know what is free: now,
 when those who leave have left, and in every room in which something is only tried. Counters never count as use of a
@@ -22,6 +23,9 @@ PODS = "~pods"
 NEAR = "~near/"
 PORT = "~port/"
 ATTACH = "~attach/"
+DEVICE = "~device/"
+TOGETHER = "+"
+"""The end of a counter of devices: not one by one, but as many times as all that somebody asks for is there."""
 IN_BYTES = ("~ephemeral-storage", "~hugepages-")
 """Counters that begin like this are counted in bytes, all others in pieces."""
 PLENTY = 1 << 30
@@ -33,6 +37,8 @@ NAME_FIELD = "metadata.name"
 EVERYWHERE = ""
 """The level of a rule whose one domain is all nodes."""
 _LARGEST_NUMBER = (1 << 63) - 1
+_LONGEST_NUMBER = 80
+"""Digits, zeros in front included: longer text is not even read."""
 
 
 def is_counter(resource: str) -> bool:
@@ -128,6 +134,14 @@ class Where(Struct, frozen=True, kw_only=True):
         """By labels and name; taints and neighbours are looked at elsewhere."""
         return (not self.any_of or _any(self.any_of, node)) and all(_any(terms, node) for terms in self.all_of)
 
+    def tolerates(self, node: Node, more: tuple[Toleration, ...] = ()) -> bool:
+        """Whether taints let it be there; `more`: tolerations that it has from elsewhere."""
+        tolerations = (*more, *self.tolerations)
+        return all(
+            taint.effect == "PreferNoSchedule" or any(toleration.accepts(taint) for toleration in tolerations)
+            for taint in node.taints
+        )
+
     @property
     def about_nodes(self) -> bool:
         return bool(self.any_of or self.all_of)
@@ -139,7 +153,9 @@ def _any(terms: tuple[tuple[NodeRequirement, ...], ...], node: Node) -> bool:
 
 def _whole_number(text: str | None) -> int | None:
     """A decimal of 64 bits; anything else is no number (`1_000` neither, unlike in Python)."""
-    if text is None or not text.isascii() or not text.removeprefix("-").removeprefix("+").isdigit():
+    if text is None or len(text) > _LONGEST_NUMBER or not text.isascii():
+        return None
+    if not text.removeprefix("-").removeprefix("+").isdigit():
         return None
     number = int(text)
     return number if -_LARGEST_NUMBER - 1 <= number <= _LARGEST_NUMBER else None

@@ -14,6 +14,8 @@ A slot is (workload, role, ordinal). `wanted` is a slot without a place and has 
       │                  nothing runs yet)          │                  │
       └──────────────────── gone ◄──────────────────┘      gone (lost) ┘
 
+One that was told to stop and could not be (`stay`: somebody refused it) goes back from releasing to running.
+
 A held slot may be *promised*: its room is still being left by others. It counts against the room that
 is coming, not against the room that is free; `keep` turns it into an ordinary held slot.
 """
@@ -38,6 +40,7 @@ class Event(StrEnum):
     FORGET = "forget"
     STOP = "stop"
     GONE = "gone"
+    STAY = "stay"
 
 
 TRANSITIONS: dict[tuple[Phase, Event], Phase] = {
@@ -54,6 +57,7 @@ TRANSITIONS: dict[tuple[Phase, Event], Phase] = {
     (Phase.RUNNING, Event.STOP): Phase.RELEASING,
     (Phase.RUNNING, Event.GONE): Phase.WANTED,
     (Phase.RELEASING, Event.GONE): Phase.WANTED,
+    (Phase.RELEASING, Event.STAY): Phase.RUNNING,
     (Phase.RELEASING, Event.STOP): Phase.RELEASING,
     (Phase.RELEASING, Event.CONFIRM): Phase.RELEASING,  # a late confirmation of a slot already told to stop
 }

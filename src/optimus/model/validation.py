@@ -93,6 +93,7 @@ def queue_problems(queue: Queue) -> list[Problem]:
             found.amount(f"{place}.limit", quota.limit)
             found.amount(f"{place}.weight", quota.weight)
     policy = queue.policy
+    found.number("policy.max_priority", policy.max_priority)
     found.amount("policy.max_wait_ms", policy.max_wait_ms)
     found.amount("policy.max_runtime_ms", policy.max_runtime_ms, least=1)
     found.amount("policy.max_gpu_milli_per_workload", policy.max_gpu_milli_per_workload)
@@ -120,6 +121,8 @@ def workload_problems(workload: Workload) -> list[Problem]:
     if workload.checkpoint is not None:
         found.amount("checkpoint.grace_ms", workload.checkpoint.grace_ms)
         found.amount("checkpoint.interval_ms", workload.checkpoint.interval_ms, least=1)
+    found.number("priority", workload.priority)
+    found.number("submitted_ms", workload.submitted_ms)
     found.amount("restart_cost_ms", workload.restart_cost_ms)
     found.amount("loss_grace_ms", workload.loss_grace_ms)
     found.amount("expected_duration_ms", workload.expected_duration_ms, least=1)

@@ -13,6 +13,7 @@ import numpy as np
 from optimus.model.observations import SlotRunning
 from optimus.model.problems import Problem
 from optimus.model.slots import Event, Phase
+from optimus.model.units import LARGEST
 from optimus.model.workloads import Request, share_milli
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ def confirm(state: State, observation: SlotRunning, slot: int | None, now_ms: in
     role = state.workloads.signature(row).role_index.get(observation.role)
     if role is None:
         return [Problem(subject, "", f"a replica of the unknown role {observation.role} runs")]
+    if not 0 <= observation.ordinal <= LARGEST:
+        return [Problem(subject, "", f"a replica with the number {observation.ordinal} runs; at most {LARGEST}")]
     devices = observation.devices
     if slot is not None and state.slots.columns.done[slot]:
         return []  # a late word
@@ -89,12 +92,12 @@ def rebook_unknown(state: State, node: int) -> None:
     slots, nodes = state.slots, state.nodes.columns
     capacity, free = nodes.capacity_gpus[node], nodes.now_gpus[node]
     for slot in np.flatnonzero(slots.columns.view("node") == node).tolist():
-        milli = int(slots.columns.milli[slot])
-        lost = [d for d in slots.devices[slot] if capacity[d] <= 0]
-        spare = [d for d in range(len(capacity)) if capacity[d] > 0 and free[d] >= milli]
+        milli, own = int(slots.columns.milli[slot]), slots.devices[slot]
+        lost = [d for d in own if capacity[d] <= 0]
+        spare = [d for d in range(len(capacity)) if capacity[d] > 0 and free[d] >= milli and d not in own]
         if lost and spare and not slots.columns.known[slot]:
             moved = dict(zip(lost, spare, strict=False))
-            state.occupancy.rebook(slot, tuple(sorted(moved.get(d, d) for d in slots.devices[slot])))
+            state.occupancy.rebook(slot, tuple(sorted(moved.get(d, d) for d in own)))
 
 
 def _adopt(state: State, row: int, role: int, ordinal: int, node: int, devices: tuple[int, ...], phase: Phase) -> int:

@@ -37,6 +37,7 @@ WORKLOAD_COLUMNS = (
     "resizes",
     "worked",
     "saves_in_time",
+    "stays_until",
 )
 """What cannot be worked out again from descriptions and slots."""
 

@@ -95,6 +95,10 @@ class NodeTable:
                 for device in devices:
                     activity[row, device] += activity_milli
 
+    def is_over_promised(self, row: int) -> bool:
+        """Whether more is in use or promised than there will be."""
+        return bool((self.columns.coming_scalars[row] < 0).any() or (self.columns.coming_gpus[row] < 0).any())
+
     def name(self, row: int) -> str:
         node = self.nodes[row]
         assert node is not None

@@ -139,6 +139,8 @@ class Occupancy:
             self._leave(slot)
             if workload.lost_since[row] < 0 and self.is_short(row):
                 workload.lost_since[row] = now_ms  # told by a plan? then the plan ends this attempt as well
+        if before == Phase.RELEASING:
+            self._come_back(slot, now_ms)
         columns.phase[slot] = int(target)
         if Phase.RUNNING in (before, target):
             self._recount_running(row, slot, 1 if target == Phase.RUNNING else -1, now_ms)
@@ -286,6 +288,25 @@ class Occupancy:
         self._count(slot, -1, COMING)
         key = (int(columns.role[slot]), int(columns.ordinal[slot]))
         workloads.leaving[row][key] = workloads.slots[row].pop(key)
+
+    def _come_back(self, slot: int, now_ms: int) -> None:
+        """It does not leave after all: who was promised its place, or its room, is promised nothing any more."""
+        state, columns, workloads = self._state, self._state.slots.columns, self._state.workloads
+        row, node = int(columns.workload[slot]), int(columns.node[slot])
+        key = (int(columns.role[slot]), int(columns.ordinal[slot]))
+        if (other := workloads.slots[row].get(key)) is not None:
+            self.move(other, Event.FORGET, now_ms)
+        columns.until[slot] = -1
+        workloads.columns.releasing[row] -= 1
+        workloads.columns.held[row] += 1
+        self._count(slot, 1, COMING)
+        workloads.slots[row][key] = workloads.leaving[row].pop(key)
+        workloads.pending.pop(row, None)
+        here = (columns.view("node") == node) & (columns.view("promised") > 0) & (columns.view("workload") >= 0)
+        for promised in np.flatnonzero(here).tolist():
+            if not state.nodes.is_over_promised(node):
+                return
+            self.move(promised, Event.FORGET, now_ms)
 
     def _remove(self, slot: int, before: Phase, now_ms: int) -> None:
         state = self._state

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from optimus.model import observations as seen
-from optimus.model.gangs import same_places
+from optimus.model.findings import Findings
 from optimus.model.nodes import Node
 from optimus.model.packing import PackingTables
 from optimus.model.plans import Plan
@@ -22,7 +22,7 @@ from optimus.model.queues import Queue
 from optimus.model.settings import Settings
 from optimus.model.slots import Event, Phase
 from optimus.model.validation import node_problems, pool_problems, queue_problems, workload_problems
-from optimus.state import assuming, confirming
+from optimus.state import assuming, confirming, reshaping
 from optimus.state.arrays import Ints
 from optimus.state.health import note_health
 from optimus.state.history import History
@@ -75,6 +75,7 @@ class State:
             seen.SlotRunning: self._slot_running,
             seen.SlotFailed: self._slot_failed,
             seen.SlotStopping: self._slot_stopping,
+            seen.SlotStays: self._slot_stays,
             seen.SlotDone: self._slot_done,
             seen.SlotGone: self._slot_gone,
             seen.Checkpointed: self._checkpointed,
@@ -213,7 +214,8 @@ class State:
             return problems
         row = self.workloads.row_of.get(workload.id)
         before = self.workloads.spec(row).gang if row is not None and self.workloads.slots[row] else None
-        if before is not None and not same_places(before, workload.gang):
+        roles = tuple(self.workloads.signature(row).role_index) if row is not None else ()
+        if row is not None and not reshaping.may_become(self, row, workload.gang):
             message = (
                 "roles, their requests and the sizes of inner groups cannot change while it has replicas; "
                 "suspend it first"
@@ -225,7 +227,10 @@ class State:
             self._layout_dirty = True  # what it holds counts in another queue from now on
         if row is not None and self.workloads.spec(row).speedup_percent != workload.speedup_percent:
             self.workloads.count_service(row, now_ms)  # until now it went as fast as was known before
+        if row is not None:
+            reshaping.leave_roles(self, row, workload.gang, now_ms)
         row = self.workloads.put(workload)
+        reshaping.renumber(self, row, roles)
         if before not in (None, workload.gang):
             self.occupancy.gang_changed(row, now_ms)
         if is_new:
@@ -285,6 +290,13 @@ class State:
         if slot is not None:
             self.occupancy.move(slot, Event.STOP, now_ms)
 
+    def _slot_stays(self, observation: seen.SlotStays, now_ms: int) -> None:
+        row, slot = self.workloads.row_of.get(observation.workload), self._slot_row(observation, leaving_first=True)
+        if row is None or slot is None or not self.workloads.columns.alive[row]:
+            return
+        self.occupancy.move(slot, Event.STAY, now_ms)
+        self.workloads.columns.stays_until[row] = now_ms + observation.retry_after_ms
+
     def _slot_done(self, observation: seen.SlotDone, now_ms: int) -> None:
         slot = self._slot_row(observation)
         if slot is not None:
@@ -316,10 +328,10 @@ class State:
             self.workloads.columns.expected[row] = max(0, observation.duration_ms)
 
     def _run_remembered(self, observation: seen.RunRemembered, _now: int) -> list[Problem]:
-        if observation.run_ms <= 0:
-            return [
-                Problem(f"run of queue {observation.queue}", "run_ms", f"must be more than 0: {observation.run_ms}")
-            ]
+        found = Findings(f"run of queue {observation.queue}")
+        found.amount("run_ms", observation.run_ms, least=1)
+        if found.problems:
+            return found.problems
         self.history.ended(observation.queue, observation.family, observation.run_ms, max(observation.work_ms, 0))
         return []
 

@@ -91,6 +91,7 @@ class WorkloadTable:
             resized=-1,
             lost_since=-1,
             retry_at=0,
+            stays_until=0,  # somebody refused to stop it
             held=0,  # slots held, binding or running on free room
             promised=0,
             releasing=0,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -29,7 +29,6 @@ class Kind(StrEnum):
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
-    SUMMARY = "summary"
 
 
 class Metric(Struct, frozen=True):
@@ -51,15 +50,13 @@ class Histogram:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
-
-class Summed(Struct, frozen=True):
-    """How often and how much in all: a summary without quantiles."""
-
-    count: int
-    sum: float
+    def add(self, counts: Sequence[int], total: float) -> None:
+        """What somebody else has counted, with the same bounds."""
+        self.counts = [mine + theirs for mine, theirs in zip(self.counts, counts, strict=True)]
+        self.sum += total
 
 
-Sample = float | Histogram | Summed
+Sample = float | Histogram
 
 
 class Family(Struct, frozen=True):
@@ -93,9 +90,6 @@ def _lines(name: str, labels: list[tuple[str, str]], sample: Sample) -> list[str
                 f"{name}_sum{_braces(labels)} {_number(sample.sum)}",
                 f"{name}_count{_braces(labels)} {total}",
             ]
-        case Summed():
-            told = (("_sum", sample.sum), ("_count", sample.count))
-            return [f"{name}{suffix}{_braces(labels)} {_number(value)}" for suffix, value in told]
         case _:
             return [f"{name}{_braces(labels)} {_number(sample)}"]
 

@@ -169,8 +169,12 @@ class Stand:
                 one.wait()
         delete = self.plane.kubectl("delete", "namespace", self.namespace, "--wait=false")
         subprocess.run(delete, check=False, capture_output=True)
-        for name in self.mine():
-            subprocess.run(self.plane.kubectl("delete", "node", name), check=False, capture_output=True)
+        slices = json.loads(self.plane.get("/apis/resource.k8s.io/v1/resourceslices"))["items"]
+        names = [
+            f"resourceslice/{name}" for one in slices if (name := one["metadata"]["name"]).startswith(self.namespace)
+        ]
+        for name in (*(f"node/{node}" for node in self.mine()), *names):
+            subprocess.run(self.plane.kubectl("delete", name), check=False, capture_output=True)
 
     # -- what is there ------------------------------------------------------------------------------------------------
 
@@ -197,7 +201,7 @@ class Stand:
         given: Counter[str] = Counter()
         for pod in self.bound():
             for container in pod["spec"]["containers"]:
-                given[pod["spec"]["nodeName"]] += int(container["resources"]["limits"]["nvidia.com/gpu"])
+                given[pod["spec"]["nodeName"]] += int(container["resources"].get("limits", {}).get("nvidia.com/gpu", 0))
         have = {
             node["metadata"]["name"]: int(node["status"]["allocatable"].get("nvidia.com/gpu", 0))
             for node in json.loads(self.plane.get("/api/v1/nodes"))["items"]

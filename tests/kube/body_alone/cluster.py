@@ -12,6 +12,7 @@ from optimus.drivers.kube.acting import Acting
 from optimus.drivers.kube.grouping import shipped_kinds
 from optimus.drivers.kube.mirror import Mirror
 from optimus.drivers.kube.objects import Node, Pod
+from optimus.drivers.kube.stranding import Stranding
 from optimus.engine.engine import Engine
 from optimus.kube import Done, Outcome, Writer
 from optimus.model.observations import Observation
@@ -52,12 +53,14 @@ class Alone:
         self.looked_at: list[str] = []
         self.on_server: Callable[[Pod], Pod | None] = lambda pod: pod
         self.acting = Acting(self.mirror, self.writer, self._fetch, lambda *_: None, lambda: None, lambda: self.now)
-        self.mirror.queue(Queue(name="default"))
+        self.stranding = Stranding(self.mirror, lambda: self.now)
+        self.mirror.tenants.queue(Queue(name="default"))
         for number in range(nodes):
             self.mirror.node(node(f"n{number}"))
 
     async def turn(self) -> Plan:
         """As one who leads; then whatever was begun comes to its end or waits."""
+        self.stranding.look()
         facts: list[Observation] = [*self.mirror.news(), *self.acting.facts()]
         plan = self.engine.step(facts, int(self.now * 1000))
         self.acting.act(plan)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from optimus.drivers.kube.acting import CONFIRM_S, LOOKS
-from optimus.kube import Gone, Refused, Unknown
+import pytest
+
+from optimus.drivers.kube.acting import BUSY_TIMES, CONFIRM_S, LOOKS
+from optimus.drivers.kube.objects import Pod
+from optimus.kube import Done, Gone, Refused, Unknown
+from optimus.kube.writing import BUSY
 from optimus.model.observations import SlotFailed
 from optimus.model.plans import Start
 from tests.kube.body_alone.cluster import Alone, pod, settle
@@ -112,3 +116,72 @@ async def test_who_leads_again_knows_queues_nodes_and_what_runs() -> None:
     plan = again.engine.step([*facts, *alone.mirror.news()], 0)
     placed = [one.node for action in plan.actions if isinstance(action, Start) for one in action.placements]
     assert placed == ["n0"]
+
+
+@pytest.mark.parametrize("newer", [None, "n1"], ids=["deleted", "bound elsewhere"])
+async def test_an_answer_from_before_the_watch_told_more_is_not_believed(newer: str | None) -> None:
+    """A pod that was deleted while it was looked at would keep its GPU for ever."""
+    alone = Alone(nodes=2)
+    alone.mirror.pod(pod("a"))
+    await alone.turn()
+    alone.now = CONFIRM_S + 1
+
+    def meanwhile(_: Pod) -> Pod:
+        if newer is None:
+            alone.mirror.pod_gone("uid-a")
+        else:
+            alone.mirror.pod(pod("a", on=newer))
+        return pod("a", on="n0")
+
+    alone.on_server = meanwhile
+    await alone.turn()
+    assert alone.looked_at == ["a"]
+    await alone.turn()
+    there = alone.mirror.pods.get("uid-a")
+    assert (there.spec.node_name if there is not None else None) == newer
+    free = alone.engine.state.snapshot(int(alone.now * 1000)).now_gpus
+    assert int((free == 0).sum()) == (0 if newer is None else 1)
+
+
+async def test_a_server_that_has_no_time_is_asked_again_when_it_says() -> None:
+    """The gang keeps its places: there is nothing wrong with them."""
+    alone = Alone()
+    for name in ("a", "b"):
+        alone.mirror.pod(pod(name, gang="g", size=2))
+    alone.writer.answers["b"] = Refused(BUSY, "later", retry_after_s=3.0)
+    await alone.turn()
+    assert alone.writer.binds == [("a", "n0"), ("b", "n0")]
+    alone.now += 2.0
+    await alone.turn()
+    assert len(alone.writer.binds) == 2, "not before"
+    alone.writer.answers["b"] = Done()
+    alone.now += 1.5
+    await alone.turn()
+    assert alone.writer.binds[2:] == [("b", "n0")]
+    alone.now += 5.0
+    await alone.turn()
+    assert len(alone.writer.binds) == 3 and alone.acting.failed_binds == 0
+
+
+async def test_a_server_that_never_has_time_gets_the_place_back() -> None:
+    alone = Alone()
+    alone.mirror.pod(pod("a"))
+    alone.writer.answer = Refused(BUSY, "later", retry_after_s=1.0)
+    for _ in range(BUSY_TIMES + 1):
+        await alone.turn()
+        alone.now += 1.5
+    facts = alone.acting.facts()
+    assert len(alone.writer.binds) == BUSY_TIMES + 1
+    assert [type(fact) for fact in facts] == [SlotFailed]
+
+
+async def test_a_pod_that_is_deleted_meanwhile_is_not_sent_again() -> None:
+    alone = Alone()
+    alone.mirror.pod(pod("a"))
+    alone.writer.answer = Refused(BUSY, "later", retry_after_s=1.0)
+    await alone.turn()
+    alone.mirror.pod_gone("uid-a")
+    alone.now += 5.0
+    await alone.turn()
+    assert len(alone.writer.binds) == 1
+    assert alone.acting.unsettled == 0

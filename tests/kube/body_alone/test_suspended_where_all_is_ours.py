@@ -22,7 +22,7 @@ def cluster(*, scheduler: str = "optimus", opted_in: bool = True) -> Mirror:
 
 def see_namespace(mirror: Mirror, *, opted_in: bool) -> None:
     labels = {"optimus.dev/scheduler": "enabled"} if opted_in else {}
-    mirror.namespace(msgspec.convert({"metadata": {"name": "team-a", "labels": labels}}, Namespace))
+    mirror.tenants.namespace(msgspec.convert({"metadata": {"name": "team-a", "labels": labels}}, Namespace))
 
 
 def job(*, suspend: bool = True, opted_out: bool = False, **spec: str) -> Anything:

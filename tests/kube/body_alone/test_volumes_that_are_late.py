@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
+from optimus.drivers.kube.binding_volumes import CONFIRM_S
 from optimus.drivers.kube.first_consumers import SELECTED_NODE
 from optimus.drivers.kube.objects import PersistentVolume, Pod, StorageClass, Volume, VolumeClaim
 from optimus.drivers.kube.preparing import PATIENCE_S
 from optimus.drivers.kube.volumes import Around
-from optimus.kube import Done, Outcome, Refused
-from tests.kube.body_alone.cluster import Alone, pod
+from optimus.kube import Done, Outcome, Refused, Unknown
+from tests.kube.body_alone.cluster import Alone, node, pod
 
 CLASS = {"metadata": {"name": "disks"}, "volumeBindingMode": "WaitForFirstConsumer", "provisioner": "disks.example"}
 
@@ -27,6 +28,8 @@ class Storage:
         self.notes: dict[str, dict[str, str]] = {name: {} for name in names}
         self.volumes: dict[str, str] = {}
         """Claim -> node."""
+        self.uids: dict[str, str] = {}
+        """Where it is another one than its name."""
         alone.writer.patch = self._patch  # type: ignore[method-assign, assignment]
         self.show()
 
@@ -42,7 +45,7 @@ class Storage:
         for name, notes in self.notes.items():
             made = name in self.volumes
             told = {**notes, **({"pv.kubernetes.io/bind-completed": "yes"} if made else {})}
-            meta = {"name": name, "namespace": "team", "uid": name, "annotations": told}
+            meta = {"name": name, "namespace": "team", "uid": self.uids.get(name, name), "annotations": told}
             spec = {"storageClassName": "disks", **({"volumeName": f"pv-{name}"} if made else {})}
             claims[f"team/{name}"] = msgspec.convert({"metadata": meta, "spec": spec}, VolumeClaim)
         volumes = {f"pv-{name}": _volume(f"pv-{name}", node) for name, node in self.volumes.items()}
@@ -128,24 +131,24 @@ def test_a_refusal_is_told_and_a_gang_is_not_bound_in_part() -> None:
     asyncio.run(story())
 
 
-def test_pods_alike_with_volumes_in_different_places_are_told() -> None:
-    """A leader died when half of the volumes were made: replicas of one role cannot be sent to one node each."""
+def test_a_gang_goes_on_whose_volumes_are_in_different_places_already() -> None:
+    """A leader died when half of the volumes were made."""
 
     async def story() -> None:
-        alone = Alone(nodes=2)
-        storage = Storage(alone, "one", "two")
-        storage.volumes.update(one="n0", two="n1")
+        alone = Alone(nodes=3)
+        storage = Storage(alone, "one", "two", "three")
+        storage.volumes["one"] = "n2"
+        storage.notes["two"] = {SELECTED_NODE: "n1"}
         storage.show()
-        for name in ("one", "two"):
-            alone.mirror.pod(using(pod(name, gang="g", size=2), name))
-        plan = await alone.turn()
-        assert "volumes in different places for pods alike" in plan.waiting[0].reason.text()
-        for name in ("one", "two"):
-            made = using(pod(name, gang="g", size=2), name)
-            labels = {**(made.metadata.labels or {}), "optimus.dev/role": name}
-            alone.mirror.pod(structs.replace(made, metadata=structs.replace(made.metadata, labels=labels)))
+        for name in ("one", "two", "three"):
+            alone.mirror.pod(using(pod(name, gang="g", size=3), name))
         await turns(alone)
-        assert sorted(alone.writer.binds) == [("one", "n0"), ("two", "n1")], "with roles of their own they can"
+        assert sorted(name for name, _ in storage.patches) == ["three"], "the others have been asked for"
+        storage.volumes.update(two="n1", three=storage.notes["three"][SELECTED_NODE])
+        storage.show()
+        await turns(alone)
+        there = dict(alone.writer.binds)
+        assert (there["one"], there["two"]) == ("n2", "n1") and len(there) == 3
 
     asyncio.run(story())
 
@@ -177,5 +180,121 @@ def test_a_pod_that_is_deleted_meanwhile_is_waited_for_no_more() -> None:
         alone.mirror.pod_gone("uid-a")
         await turns(alone)
         assert alone.acting.preparing.workloads == set() and alone.acting.unsettled == 0  # type: ignore[union-attr]
+
+    asyncio.run(story())
+
+
+class LocalVolume:
+    """One volume on n0, and whoever claims it; what is asked for is lost on its way."""
+
+    def __init__(self, alone: Alone) -> None:
+        self.alone, self.patches = alone, list[str]()
+        self.answer: Outcome = Unknown("no answer")
+        alone.writer.patch = self._patch  # type: ignore[method-assign, assignment]
+
+    async def _patch(self, _resource: object, _name: str, changes: Any, **_: Any) -> Outcome:
+        self.patches.append(changes["spec"]["claimRef"]["uid"])
+        return self.answer
+
+    def show(self, **uids: str) -> None:
+        """Of the claims that there are, by name."""
+        kind = {**CLASS, "provisioner": "kubernetes.io/no-provisioner"}
+        spec = {"storageClassName": "disks"}
+        claims = {
+            f"team/{name}": msgspec.convert(
+                {"metadata": {"name": name, "namespace": "team", "uid": uid}, "spec": spec}, VolumeClaim
+            )
+            for name, uid in uids.items()
+        }
+        there = msgspec.to_builtins(_volume("local-1", "n0"))
+        free = {**there, "spec": {**there["spec"], **spec}, "status": {"phase": "Available"}}
+        self.alone.mirror.surroundings(
+            Around(
+                claims=claims,
+                volumes={"local-1": msgspec.convert(free, PersistentVolume)},
+                classes={"disks": msgspec.convert(kind, StorageClass)},
+            )
+        )
+
+
+def test_a_volume_asked_for_by_a_pod_that_was_deleted_meanwhile_is_free_for_the_next() -> None:
+    async def story() -> None:
+        alone = Alone()
+        local = LocalVolume(alone)
+        local.show(one="1")
+        alone.mirror.pod(using(pod("a"), "one"))
+        await turns(alone)
+        alone.mirror.pod_gone("uid-a")
+        local.show(two="2")
+        alone.mirror.pod(using(pod("b"), "two"))
+        await turns(alone)
+        assert local.patches == ["1", "2"], "the claim that it was asked for is gone"
+        alone.mirror.pod_gone("uid-b")
+        local.show(two="2", three="3")
+        alone.mirror.pod(using(pod("c"), "three"))
+        await turns(alone)
+        assert local.patches == ["1", "2"], "this one is there, and may still get it"
+        alone.now += CONFIRM_S + 1
+        await turns(alone)
+        assert local.patches == ["1", "2", "3"]
+
+    asyncio.run(story())
+
+
+def test_a_new_claim_with_an_old_name_has_no_past() -> None:
+    async def story() -> None:
+        alone = Alone()
+        storage = Storage(alone, "data")
+        alone.mirror.pod(using(pod("a"), "data"))
+        await turns(alone)
+        storage.show()
+        await turns(alone)
+        alone.mirror.pod_gone("uid-a")
+        storage.notes["data"] = {}
+        storage.uids["data"] = "another"
+        storage.show()
+        alone.mirror.pod(using(pod("b"), "data"))
+        await turns(alone)
+        assert alone.acting.failed_binds == 1, "that of the pod which was deleted"
+        assert storage.notes["data"] == {SELECTED_NODE: "n0"}
+
+    asyncio.run(story())
+
+
+def test_a_refusal_is_not_that_of_a_new_claim_with_the_same_name() -> None:
+    async def story() -> None:
+        alone = Alone()
+        local = LocalVolume(alone)
+        local.show(one="1")
+        local.answer = Refused("Forbidden", "not yours")
+        alone.mirror.pod(using(pod("a"), "one"))
+        await alone.turn()
+        await alone.turn()
+        alone.mirror.pod_gone("uid-a")
+        local.answer = Unknown("no answer")
+        local.show(one="2")
+        alone.mirror.pod(using(pod("b"), "one"))
+        await turns(alone)
+        assert local.patches == ["1", "2"]
+
+    asyncio.run(story())
+
+
+def test_a_pod_that_waits_on_a_node_that_registers_anew_gets_its_place_anew() -> None:
+    """The brain has lost all that was on the node, and nothing was sent: it is not waited for."""
+
+    async def story() -> None:
+        alone = Alone()
+        storage = Storage(alone, "data")
+        alone.mirror.pod(using(pod("a"), "data"))
+        await turns(alone)
+        storage.show()
+        alone.mirror.node_gone("n0")
+        alone.mirror.node(node("n0"))
+        await turns(alone)
+        storage.volumes["data"] = "n0"
+        storage.show()
+        await turns(alone)
+        assert alone.writer.binds == [("a", "n0")] and alone.acting._places == {}
 
     asyncio.run(story())

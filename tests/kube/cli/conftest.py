@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -134,12 +135,16 @@ class Town(Stand):
 
     def clear(self) -> None:
         words: tuple[str, ...]
-        for kind in ("jobs", "deployments", "pods"):
+        for kind in ("unifiedjobs", "jobs", "deployments", "pods"):
             words = ("delete", kind, "--all", "-n", self.namespace, "--wait=false")
             if kind == "pods":
                 words = (*words, "--grace-period=0", "--force")  # some are on nodes where nobody would end them
             subprocess.run(self.plane.kubectl(*words), check=True, capture_output=True)
         until(lambda: not self.pods(), "nothing is left")
+
+    def label(self, words: str) -> None:
+        """The namespace."""
+        subprocess.run(self.plane.kubectl("label", "namespace", self.namespace, words), check=True, capture_output=True)
 
     def told(self, name: str) -> dict[str, str]:
         """What the controller has written: the condition of a pod of this job, or the event about it."""
@@ -161,10 +166,14 @@ class Town(Stand):
 OF_KUBERNETES = ("SuccessfulCreate", "SuccessfulDelete", "Suspended", "Resumed", "Completed", "Scheduled")
 
 
+_TOWNS = itertools.count(1)
+
+
 @pytest.fixture(scope="module")
 def whole_town(plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[Town]:
     name = request.module.__name__.rpartition(".")[2].removeprefix("test_").replace("_", "-")
-    made = Town(plane, name[:30].strip("-"))
+    # A worker may come back to a module that it has left, while the namespace of then is still going.
+    made = Town(plane, f"{name[:30].strip('-')}-{next(_TOWNS)}")
     yield made
     made.stop()
 

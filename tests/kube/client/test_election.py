@@ -225,3 +225,34 @@ async def test_without_rights_nobody_leads_and_the_reason_is_told(plane: Control
 def test_times_that_would_allow_two_leaders_are_refused(times: tuple[int, float, float]) -> None:
     with pytest.raises(ValueError, match="must hold"):
         Times(*times)
+
+
+async def test_a_lease_that_somebody_deletes_does_not_begin_anew_at_zero(
+    plane: ControlPlane, namespace_name: str
+) -> None:
+    """Binds of earlier terms could not be told from ours."""
+    cluster = cluster_of(plane)
+    async with Client(cluster) as client:
+        await make_namespace(client, namespace_name)
+
+        def stand(first_term: int = 0) -> Election:
+            return Election(
+                cluster, "gone", namespace=namespace_name, times=QUICK, first_term=first_term, patience_s=None
+            )
+
+        first, second = stand(7).start(), stand()
+        await until(lambda: first.term == 7)
+        second.start()
+        await until(lambda: second.holder() == first.identity)
+        await asyncio.to_thread(first.stop, release=False)
+        await client.delete(LEASES, "gone", namespace=namespace_name)
+        await until(lambda: second.term is not None)
+        assert second.term == 8
+        await asyncio.to_thread(second.stop)
+
+
+@pytest.mark.parametrize("lease_s", [3, 4, 6, 11, 12, 15, 60, 600])
+def test_a_write_is_over_before_the_next_one_can_lead(lease_s: int) -> None:
+    times = Times.of(lease_s)
+    assert 0.5 < times.write_s < times.lease_s - times.renew_s
+    assert Times.of(15) == Times() and Times.of(15).write_s == 4.0

@@ -9,9 +9,10 @@ import msgspec
 from hack.controlplane import ControlPlane
 from optimus.kube import Client, Meta, Writer
 from optimus.kube import events as events_module
+from optimus.kube.counting import TERMINATING
 from optimus.kube.events import WARNING, Recorder, Regarding
-from optimus.kube.resources import EVENTS
-from tests.kube.client.world import cluster_of, make_namespace
+from optimus.kube.resources import CONFIG_MAPS, EVENTS, NAMESPACES
+from tests.kube.client.world import cluster_of, config_map, document, make_namespace
 from tests.kube.rude_server import Answer, RudeServer
 
 
@@ -92,3 +93,20 @@ async def test_a_server_in_trouble_costs_events_and_nothing_else() -> None:
             await asyncio.sleep(0.01)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_namespace_that_is_going_takes_no_event_and_that_is_no_missing_right(
+    plane: ControlPlane, namespace_name: str
+) -> None:
+    async with Client(cluster_of(plane)) as client:
+        namespace = await make_namespace(client, namespace_name)
+        kept = config_map("keeps-it")
+        kept["metadata"]["finalizers"] = ["example.com/keeps"]
+        await client.create(CONFIG_MAPS, document(kept), namespace=namespace)
+        await client.delete(NAMESPACES, namespace)
+        recorder = Recorder(Writer(client), controller="example.com/scheduler", instance="one")
+        recorder.say(about(namespace), "NoRoom", "x", action="Scheduling")
+        await recorder.flush()
+        assert recorder.dropped == 1
+        assert (client.counters.requests["create", TERMINATING], client.counters.requests["create", "403"]) == (1, 0)
+        await client.patch(CONFIG_MAPS, "keeps-it", document({"metadata": {"finalizers": None}}), namespace=namespace)

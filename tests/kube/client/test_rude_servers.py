@@ -250,3 +250,28 @@ def test_lines_come_out_of_pieces_of_any_size_and_none_may_fill_the_memory() -> 
     assert endless.feed(b"x" * 100) == []
     with pytest.raises(NoAnswer, match="is not an object"):
         endless.feed(b"x")
+
+
+DEPTH = 5_000
+DEEP = (
+    json_line(thing("deep", 2)).strip().removesuffix(b"}") + b',"spec":' + b'{"x":' * DEPTH + b"{}" + b"}" * (DEPTH + 1)
+)
+
+
+async def test_an_object_that_is_nested_too_deeply_is_told_by_itself() -> None:
+    """Whoever may create objects of some kind may nest them as deeply as the server allows."""
+    came, went = (b'{"type":"%s","object":%s}\n' % (what, DEEP) for what in (b"MODIFIED", b"DELETED"))
+    copy = Copy()
+    told = (event("ADDED", thing("deep", 1)), SYNCED, came, event("ADDED", thing("b", 3)), went)
+    async with playing([Answer(lines=told, then="stay")], copy):
+        await until(lambda: len(copy.whats()) == 4)
+    assert copy.whats() == ["added", "unreadable", "added", "deleted"]
+
+
+async def test_a_page_with_an_object_that_is_nested_too_deeply_is_read() -> None:
+    copy = Copy()
+    several = page(5, thing("a", 1), thing("b", 3)).replace(b'"items":[', b'"items":[' + DEEP + b",")
+    script = [Answer(400, (json_line(status(400, "Invalid")),)), Answer(lines=(several,)), STAYS]
+    async with playing(script, copy):
+        await until(lambda: len(copy.whats()) == 3)
+    assert sorted(copy.whats()) == ["added", "added", "unreadable"]

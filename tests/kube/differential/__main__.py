@@ -1,12 +1,13 @@
 """As many random worlds as one likes before kube-scheduler and before the brain.
 
-    python -m tests.kube.differential --worlds 2000     until so many are compared in all; goes on where it stopped
+    python -m tests.kube.differential --worlds 2000     until so many are compared; goes on where it stopped
     python -m tests.kube.differential --seed 17         one world again, with every difference
     python -m tests.kube.differential --recheck         look again at the worlds that have differed
     python -m tests.kube.differential --fresh           forget what was compared before
 
 What was compared is written to benchmarks/results/kube_differential.json after every few worlds: pods by rule,
-differences that are meant with their explanation, and those that are not. Any of the latter is a failure.
+differences that are meant with their explanation, and those that are not. Any of the latter is a failure. Worlds count
+for the source that was compared (benchmarks/sources.py): another one begins anew, with worlds that nobody has seen.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.sources import source_of
 from hack.controlplane import ControlPlane, missing_toolchain
 from tests.kube.differential.cluster import FLAGS, Cluster
 from tests.kube.differential.comparing import Outcome, play
@@ -106,11 +108,14 @@ async def again(seed: int) -> int:
 
 
 def read_book(*, fresh: bool) -> dict[str, Any]:
+    source, first = source_of(), FIRST_SEED
     if RESULT.exists() and not fresh:
         found: dict[str, Any] = json.loads(RESULT.read_text(encoding="utf-8"))
-        return found
-    empty: dict[str, Any] = dict.fromkeys(NUMBERS, 0)
-    return {**empty, "next_seed": FIRST_SEED, "by_rule": {}, "explained": {}, "differences": [], "runs": []}
+        if found.get("source") == source:
+            return found
+        first = found["next_seed"]
+    empty: dict[str, Any] = {"source": source, **dict.fromkeys(NUMBERS, 0)}
+    return {**empty, "next_seed": first, "by_rule": {}, "explained": {}, "differences": [], "runs": []}
 
 
 def save(book: dict[str, Any]) -> None:
@@ -127,7 +132,7 @@ def commit() -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.kube.differential", description=__doc__)
-    parser.add_argument("--worlds", type=int, default=2000, help="compare until so many have been compared in all")
+    parser.add_argument("--worlds", type=int, default=2000, help="compare until so many have been compared")
     parser.add_argument("--seed", type=int, help="only this world")
     parser.add_argument("--recheck", action="store_true", help="look again at worlds that have differed")
     parser.add_argument("--fresh", action="store_true", help="forget what was compared before")
@@ -137,7 +142,7 @@ def main() -> int:
         return 0
     if options.seed is not None:
         return asyncio.run(again(options.seed))
-    book = read_book(fresh=options.fresh)
+    book = read_book(fresh=options.fresh) if not options.recheck else json.loads(RESULT.read_text(encoding="utf-8"))
     asyncio.run(recheck(book) if options.recheck else compare(book, options.worlds))
     print(f"{book['worlds']} worlds compared, {len(book['differences'])} differences that are not explained")
     return 1 if book["differences"] else 0

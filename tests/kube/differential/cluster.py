@@ -22,6 +22,7 @@ from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
 
 from hack.controlplane import ControlPlane
 from optimus.drivers.kube.objects import Narrow, Pod
+from tests.kube.differential.drawn_devices import DEVICE_CLASSES
 from tests.kube.differential.worlds import (
     AT_ONCE,
     DRIVER,
@@ -75,7 +76,7 @@ class Cluster:
         self._feasible: dict[str, frozenset[str]] = {}
         self._waiting: dict[str, asyncio.Future[Pod]] = {}
         self.undecided: set[str] = set()
-        """Claims that wait for their first pod."""
+        """Claims of volumes or devices that wait for their first pod."""
 
     async def __aenter__(self) -> Self:
         trusted = ssl.create_default_context(cafile=str(self._plane.credentials.certificate))
@@ -151,6 +152,11 @@ class Cluster:
         for name, more in ((MADE, {}), (MADE_IN_ZONES, {"allowedTopologies": zones})):
             kind = {"provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer", **more, **_named(name)}
             shared.append(("/apis/storage.k8s.io/v1/storageclasses", kind))
+        for name, expressions in DEVICE_CLASSES.items():
+            selectors = [{"cel": {"expression": one}} for one in expressions]
+            shared.append(
+                ("/apis/resource.k8s.io/v1/deviceclasses", {"spec": {"selectors": selectors}, **_named(name)})
+            )
         for path, body in shared:
             await self.post(path, body, accepted=(201, 409))
 
@@ -160,7 +166,8 @@ class Cluster:
         await asyncio.gather(*pods)
         claims = [self.delete(f"/api/v1/namespaces/{name}/persistentvolumeclaims") for name in NAMESPACES]
         devices = [self.delete(f"/apis/resource.k8s.io/v1/namespaces/{name}/resourceclaims") for name in NAMESPACES]
-        shared = ("/api/v1/nodes", "/api/v1/persistentvolumes", "/apis/storage.k8s.io/v1/csinodes")
+        shared = ["/api/v1/nodes", "/api/v1/persistentvolumes", "/apis/storage.k8s.io/v1/csinodes"]
+        shared.append("/apis/resource.k8s.io/v1/resourceslices")
         await asyncio.gather(*claims, *devices, *map(self.delete, shared))
 
     # -- asking -------------------------------------------------------------------------------------------------------
@@ -195,7 +202,8 @@ class Cluster:
         used = (
             one.get("persistentVolumeClaim", {}).get("claimName") for one in asked["Pod"]["spec"].get("volumes", ())
         )
-        if any(f"{meta['namespace']}/{name}" in self.undecided for name in used):
+        devices = (one.get("resourceClaimName") for one in asked["Pod"]["spec"].get("resourceClaims", ()))
+        if any(f"{meta['namespace']}/{name}" in self.undecided for name in (*used, *devices)):
             return web.json_response({"NodeNames": []})
         drawn = sorted(names)[crc32(f"{key}{names[0].partition('-')[0]}".encode()) % len(names)]
         return web.json_response({"NodeNames": [drawn]})

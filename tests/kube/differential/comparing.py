@@ -1,7 +1,8 @@
 """World by world: both verdicts on every pod, differences, and what explains them.
 
 A difference is looked at twice: kube-scheduler learns of objects by watches and may have been a moment behind. What it
-says the second time counts.
+says the second time counts. Ours is asked twice, too: by what is read of each pod (`judging`), and by the mirror of the
+controller, which has followed every change (`following`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from optimus.drivers.kube.claiming import Claims, claims_named
+from optimus.drivers.kube.device_objects import DeviceClass, ResourceClaim, ResourceSlice
+from optimus.drivers.kube.devices import Catalog
 from optimus.drivers.kube.first_consumers import waits_for_consumer
 from optimus.drivers.kube.nodes import read_node
 from optimus.drivers.kube.objects import (
@@ -20,7 +24,6 @@ from optimus.drivers.kube.objects import (
     Narrow,
     PersistentVolume,
     Pod,
-    ResourceClaim,
     StorageClass,
     StorageNode,
     VolumeClaim,
@@ -30,6 +33,7 @@ from optimus.drivers.kube.requests import effective, ports_of, read_amounts
 from optimus.drivers.kube.volumes import Around, attach_limits
 from optimus.model.reasons import Code
 from tests.kube.differential.cluster import Cluster, Verdict
+from tests.kube.differential.following import Followed, Following
 from tests.kube.differential.judging import Judgement, Mirror
 from tests.kube.differential.worlds import Json, World
 
@@ -40,6 +44,8 @@ NOT_READY = "a node that is not ready takes no new work, whatever is tolerated"
 MEMORY = "memory is counted in MiB, rounded against whoever asks"
 SHARED = "a volume that pods of one node share counts once for each of them against the limit of its driver"
 FORGOTTEN = "kube-scheduler forgets a host port that two pods of a node have when one of them has ended; we do not"
+NO_ANSWER = "a device for which an expression has no answer is not selected; kube-scheduler ends its attempt there"
+ELSEWHERE = "kube-scheduler gives a pod that asks for all devices no place while a pool of any node is incomplete"
 UNSUPPORTED = "what is not supported gets a reason, not a place"
 
 
@@ -58,9 +64,9 @@ class Outcome:
 
 async def play(cluster: Cluster, world: World) -> Outcome:
     outcome = Outcome(world.seed)
-    mirror = await _set_up(cluster, world)
+    mirror, following = await _set_up(cluster, world)
     for written in world.to_place:
-        await _one(cluster, mirror, world, written, outcome)
+        await _one(cluster, mirror, following, world, written, outcome)
     await cluster.clear()
     return outcome
 
@@ -69,7 +75,7 @@ class Items(Narrow, Generic[T], frozen=True, kw_only=True):
     items: list[T]
 
 
-async def _set_up(cluster: Cluster, world: World) -> Mirror:
+async def _set_up(cluster: Cluster, world: World) -> tuple[Mirror, Following]:
     namespaced = "/api/v1/namespaces/{namespace}/"
     await asyncio.gather(
         cluster.make_all("/api/v1/nodes", world.nodes),
@@ -77,6 +83,7 @@ async def _set_up(cluster: Cluster, world: World) -> Mirror:
         cluster.make_all("/api/v1/persistentvolumes", world.volumes),
         cluster.make_all(f"{namespaced}persistentvolumeclaims", world.claims),
         cluster.make_all("/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims", world.devices),
+        cluster.make_all("/apis/resource.k8s.io/v1/resourceslices", world.slices),
     )
     await cluster.make_all(f"{namespaced}pods", world.there)
     patched = [
@@ -95,10 +102,11 @@ async def _set_up(cluster: Cluster, world: World) -> Mirror:
     patched += [(_path(key), status) for key, status in world.statuses.items()]
     await asyncio.gather(*(cluster.patch_status(path, status) for path, status in patched))
     await asyncio.gather(*(cluster.delete(_path(key), gracePeriodSeconds="30") for key in world.leaving))
-    mirror = await _mirror(cluster, world)
+    mirror, following = await _mirror(cluster, world)
     waiting = {key for key, one in mirror.around.claims.items() if waits_for_consumer(one, mirror.around.classes)}
-    cluster.undecided = waiting
-    return mirror
+    free = {key for key, one in mirror.around.devices.claims.items() if one.status.allocation is None}
+    cluster.undecided = waiting | free
+    return mirror, following
 
 
 def _path(pod: str) -> str:
@@ -106,7 +114,7 @@ def _path(pod: str) -> str:
     return f"/api/v1/namespaces/{namespace}/pods/{name}"
 
 
-async def _mirror(cluster: Cluster, world: World) -> Mirror:
+async def _mirror(cluster: Cluster, world: World) -> tuple[Mirror, Following]:
     """All of it as the server has it now."""
 
     async def listed(path: str, kind: type[T]) -> list[T]:
@@ -124,11 +132,18 @@ async def _mirror(cluster: Cluster, world: World) -> Mirror:
         listed("/api/v1/pods", Pod),
         listed("/api/v1/namespaces", Namespace),
     )
+    catalog = Catalog()
+    catalog.slices |= {
+        one.metadata.name: one for one in await listed("/apis/resource.k8s.io/v1/resourceslices", ResourceSlice)
+    }
+    catalog.classes |= {
+        one.metadata.name: one for one in await listed("/apis/resource.k8s.io/v1/deviceclasses", DeviceClass)
+    }
     around = Around(
         claims={f"{one.metadata.namespace}/{one.metadata.name}": one for one in claims},
         volumes={one.metadata.name: one for one in volumes},
         classes={one.metadata.name: one for one in classes},
-        devices={f"{one.metadata.namespace}/{one.metadata.name}": one for one in devices},
+        devices=Claims(claims={one.key: one for one in devices}, catalog=catalog),
     )
     mirror = Mirror(
         {one.metadata.name: one for one in nodes},
@@ -136,26 +151,34 @@ async def _mirror(cluster: Cluster, world: World) -> Mirror:
         around,
         ours=world.ours,
     )
+    known = msgspec.structs.replace(around.devices, users=mirror.users.of, unbound=mirror.unbound)
+    mirror.around = msgspec.structs.replace(around, devices=known)
+    following = Following(nodes, mirror.limits, around, namespaces, ours=world.ours, two_pools=world.two_pools)
     for one in namespaces:
         mirror.counting.see_namespace(one.metadata.name, one.metadata.labels or {})
     mirror.open(two_pools=world.two_pools)
     for pod in pods:
+        following.is_there(pod)
         if pod.over:
             mirror.over.append(pod)
         else:
             mirror.is_there(pod)
-    return mirror
+    return mirror, following
 
 
-async def _one(cluster: Cluster, mirror: Mirror, world: World, written: Json, outcome: Outcome) -> None:
+async def _one(
+    cluster: Cluster, mirror: Mirror, following: Following, world: World, written: Json, outcome: Outcome
+) -> None:
     for look in range(LOOKS):
         verdict = await cluster.ask(written)
         judgement = mirror.judge(_unbound(verdict.pod))
         found, explained = _compare(mirror, verdict, judgement)
+        found += _follow(mirror, verdict, judgement, following.judge(_unbound(verdict.pod)))
         if not found or look == LOOKS - 1:
             break
         outcome.looked_again += 1
         mirror.withdrawn(verdict.pod)
+        following.withdrawn(verdict.pod)
         await cluster.take_away(written)
         await asyncio.sleep(LATER_S)
     outcome.pods += 1
@@ -168,8 +191,15 @@ async def _one(cluster: Cluster, mirror: Mirror, world: World, written: Json, ou
     outcome.differences += [f"world {world.seed}, pod {verdict.pod.key}: {one}" for one in found]
     if verdict.node:
         mirror.placed(verdict.pod, judgement.needs, verdict.node)
+        for key in claims_named(verdict.pod):  # it has been reserved for the pod
+            path = "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims/{}".format(*key.split("/"))
+            found = msgspec.json.decode(await cluster.get(path), type=ResourceClaim)
+            mirror.around.devices.claims[key] = found
+        following.claims_changed()
+        following.placed(verdict.pod)
     else:
         mirror.withdrawn(verdict.pod)
+        following.withdrawn(verdict.pod)
         await cluster.take_away(written)
 
 
@@ -187,12 +217,33 @@ def _compare(mirror: Mirror, verdict: Verdict, judgement: Judgement) -> tuple[li
             reason = judgement.why.text() if judgement.why else "no reason"
             found.append(f"kube-scheduler may use {node}, we may not ({reason})")
         else:
+            if "CEL runtime error" in verdict.why:
+                explained.append(NO_ANSWER)
+                continue
+            if "asks for all devices, but resource pool" in verdict.why and _is_whole(mirror, node):
+                explained.append(ELSEWHERE)
+                continue
             found.append(f"we may use {node}, kube-scheduler may not ({verdict.why or 'others are feasible'})")
     if bool(judgement.start) != bool(ours) or (judgement.start and judgement.start not in ours):
         found.append(f"the plan starts it on {judgement.start or 'no node'}, feasible are {sorted(ours)}")
     if judgement.needs.priority != (verdict.pod.spec.priority or 0):
         found.append(f"priority {judgement.needs.priority} instead of {verdict.pod.spec.priority}")
     return found, explained
+
+
+def _follow(mirror: Mirror, verdict: Verdict, judgement: Judgement, followed: Followed) -> list[str]:
+    """The same of the mirror of the controller; what is explained was counted before."""
+    found = []
+    for node in sorted(verdict.feasible ^ followed.feasible):
+        if node not in verdict.feasible:
+            found.append(f"the controller may use {node}, kube-scheduler may not ({verdict.why})")
+        elif not _explain(mirror, verdict, judgement, node):
+            found.append(f"kube-scheduler may use {node}, the controller may not")
+    if bool(followed.start) != bool(followed.feasible) or (followed.start and followed.start not in followed.feasible):
+        found.append(
+            f"the controller starts it on {followed.start or 'no node'}, feasible are {sorted(followed.feasible)}"
+        )
+    return found
 
 
 def _explain(mirror: Mirror, verdict: Verdict, judgement: Judgement, node: str) -> str:
@@ -207,6 +258,10 @@ def _explain(mirror: Mirror, verdict: Verdict, judgement: Judgement, node: str) 
     if _is_forgotten(mirror, verdict.pod, node):
         return FORGOTTEN
     return SHARED if _shares_a_volume(mirror, verdict.pod, node) else ""
+
+
+def _is_whole(mirror: Mirror, node: str) -> bool:
+    return mirror.around.devices.catalog.is_whole(read_node(mirror.nodes[node]))
 
 
 def _only_rounding(mirror: Mirror, pod: Pod, node: str) -> bool:

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from optimus.decide.world import World
+from optimus.drivers.kube.claiming import Users
 from optimus.drivers.kube.counting import Counting
-from optimus.drivers.kube.first_consumers import Shape, volume_counts
 from optimus.drivers.kube.nodes import read_node, taken_beside
 from optimus.drivers.kube.objects import Node as KubeNode
 from optimus.drivers.kube.objects import Pod
-from optimus.drivers.kube.pods import PodNeeds, among_others, read_pod, with_counters
+from optimus.drivers.kube.pods import PodNeeds, among_others, read_pod, with_counters, without_devices
+from optimus.drivers.kube.spare import Spare
 from optimus.drivers.kube.volumes import Around
 from optimus.engine.engine import Engine
 from optimus.model.nodes import Node
@@ -64,8 +65,9 @@ class Mirror:
     """All that are on nodes."""
     over: list[Pod] = field(default_factory=list)
     """Those that have ended there."""
-    shapes: set[Shape] = field(default_factory=set)
-    """Of volumes that pods have asked for."""
+    spare: Spare = field(default_factory=Spare)
+    users: Users = field(default_factory=Users)
+    unbound: set[str] = field(default_factory=set)
     now_ms: int = 0
     _seen: dict[str, Node] = field(default_factory=dict)
 
@@ -75,6 +77,7 @@ class Mirror:
 
     def is_there(self, pod: Pod) -> None:
         """Somebody else's pod on a node."""
+        self.users.see(pod)
         needs = read_pod(pod, self.around)
         self.pods[pod.key] = pod
         self.counting.see(pod.key, needs.social, to_place=False)
@@ -82,8 +85,10 @@ class Mirror:
 
     def judge(self, pod: Pod) -> Judgement:
         """What the brain would do with it. Ends with `placed` or `withdrawn`."""
-        needs = read_pod(pod, self.around)
-        self.shapes.update(needs.shapes)
+        self.users.see(pod)
+        self.unbound.add(pod.metadata.uid)
+        self.spare.stale = True
+        needs = self.spare.see(read_pod(pod, self.around))
         self.counting.see(pod.key, needs.social)
         request, where = among_others(needs, self.counting)
         role = Role(name=ROLE, request=request, where=where)
@@ -97,6 +102,7 @@ class Mirror:
 
     def placed(self, pod: Pod, needs: PodNeeds, node: str) -> None:
         self.pods[pod.key] = pod
+        self.unbound.discard(pod.metadata.uid)
         if self.ours:
             spec = self.engine.state.workloads.spec(self.engine.state.workloads.row_of[pod.key])
             request = spec.gang.roles[0].request
@@ -109,6 +115,8 @@ class Mirror:
             self.others[pod.key] = (needs, node)
 
     def withdrawn(self, pod: Pod) -> None:
+        self.users.forget(pod.metadata.uid)
+        self.unbound.discard(pod.metadata.uid)
         self._observe([WorkloadEnded(pod.key)])
         self.counting.forget(pod.key)
 
@@ -128,19 +136,26 @@ class Mirror:
 
     def _nodes_changed(self) -> list[Observation]:
         changed: list[Observation] = []
-        plain = {name: read_node(node) for name, node in self.nodes.items()}
-        spare = volume_counts(self.shapes, self.around.volumes.values(), plain, {})
+        offered = self.around.devices.catalog.offer.gpus
+        plain = {name: read_node(node, claimed=offered.get(name, ())) for name, node in self.nodes.items()}
+        self.spare.recount(plain, self.around, [(self.pods[pod], known) for pod, (known, _, _) in self.running.items()])
         for name, node in self.nodes.items():
             taken = [
-                with_counters(needs.request, tuple((one, 1) for one in self.counting.takes(pod)))
+                with_counters(without_devices(needs.request), tuple((one, 1) for one in self.counting.takes(pod)))
                 for pod, (needs, there) in self.others.items()
                 if there == name
             ]
             beside = taken_beside(
                 (known, self.counting.takes(pod)) for pod, (known, there, _) in self.running.items() if there == name
             )
+            gpus = self.spare.gpus(name)
             read = read_node(
-                node, taken, beside=beside, attach_limits={**self.limits.get(name, {}), **spare.get(name, {})}
+                node,
+                taken,
+                beside=beside,
+                attach_limits={**self.limits.get(name, {}), **self.spare.counters(name)},
+                claimed=gpus.offered,
+                claimed_by_others=gpus.taken,
             )
             if self._seen.get(name) != read:
                 self._seen[name] = read

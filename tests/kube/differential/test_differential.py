@@ -11,9 +11,10 @@ import pytest
 from msgspec import structs
 
 from hack.controlplane import ControlPlane, missing_toolchain
+from optimus.drivers.kube import mirror
 from optimus.drivers.kube.first_consumers import SPARE
 from optimus.drivers.kube.objects import Pod
-from optimus.drivers.kube.pods import PodNeeds, read_pod
+from optimus.drivers.kube.pods import PodNeeds, read_pod, without_devices
 from optimus.drivers.kube.volumes import Around
 from optimus.model.workloads import Request
 from tests.kube.differential import comparing, judging
@@ -26,6 +27,7 @@ SAMPLE = range(25)
 EVERYTHING = {
     "GPUs",
     "claims that wait for a pod",
+    "devices to be chosen",
     "extended resources",
     "host ports",
     "init containers",
@@ -84,6 +86,7 @@ WRONG: dict[str, Callable[[PodNeeds], PodNeeds]] = {
     "node affinity": without("where", any_of=()),
     "volumes": without("where", all_of=()),
     "ports and extended resources": without("request", accelerators=(("~pods", 1),)),
+    "devices": lambda needs: structs.replace(needs, request=without_devices(needs.request)),
     "volumes that must be there": lambda needs: structs.replace(needs, request=_without_spare(needs.request)),
     "pod affinity": without("social", near=()),
     "pod anti-affinity": without("social", apart=()),
@@ -112,3 +115,19 @@ def test_whoever_forgets_a_rule_is_found_out(plain_plane: ControlPlane, monkeypa
     monkeypatch.setattr(comparing, "LOOKS", 1)
     found = asyncio.run(found_out(plain_plane, monkeypatch))
     assert [what for what in WRONG if not found[what]] == []
+
+
+async def followed_wrongly(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is found when the mirror of the controller, and nobody else, forgets tolerations."""
+    wrong = WRONG["tolerations"]
+    monkeypatch.setattr(mirror, "read_pod", lambda pod, around, names: wrong(read_pod(pod, around, names)))
+    async with Cluster(plane) as cluster:
+        return [one for seed in range(5) for one in (await play(cluster, random_world(seed))).differences]
+
+
+def test_a_controller_that_forgets_a_rule_is_found_out(
+    plain_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparing, "LOOKS", 1)
+    found = asyncio.run(followed_wrongly(plain_plane, monkeypatch))
+    assert found and all("the controller may" in one for one in found)

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tests.kube.differential.drawn_devices import ASKS, HELD, draw_devices
+
 T = TypeVar("T")
 Json = dict[str, Any]
 NAMESPACES = {"diff-a": {"team": "x", "env": "dev"}, "diff-b": {"team": "y", "env": "dev"}, "diff-c": {"team": "y"}}
@@ -36,6 +38,8 @@ class World:
     ours: bool
     """What kube-scheduler places is ours in the brain, not somebody else's."""
     two_pools: bool
+    aside: Draw
+    """For devices that are claimed: all else is as it would be without them."""
     nodes: list[Json] = field(default_factory=list)
     volumes: list[Json] = field(default_factory=list)
     claims: list[Json] = field(default_factory=list)
@@ -43,6 +47,7 @@ class World:
     """How many volumes of a driver a node takes (CSINode)."""
     devices: list[Json] = field(default_factory=list)
     """Claims of devices, with their status."""
+    slices: list[Json] = field(default_factory=list)
     there: list[Json] = field(default_factory=list)
     """Bound before anybody is asked."""
     leaving: set[str] = field(default_factory=set)
@@ -78,10 +83,11 @@ class Draw:
 
 def random_world(seed: int) -> World:
     draw = Draw(seed)
-    world = World(seed, ours=draw.chance(50), two_pools=draw.chance(30))
+    world = World(seed, ours=draw.chance(50), two_pools=draw.chance(30), aside=Draw(seed + (1 << 40)))
     world.nodes = [_node(draw, f"w{seed}-n{i}", two_pools=world.two_pools) for i in range(draw.number(3, 12))]
     names = [node["metadata"]["name"] for node in world.nodes]
     _storage(draw, world, names)
+    draw_devices(world.aside, world, names, list(NAMESPACES))
     for i in range(draw.number(2, 16)):
         pod = _pod(draw, world, f"there-{i}")
         pod["spec"].pop("schedulingGates", None)
@@ -312,9 +318,14 @@ def _pod(draw: Draw, world: World, name: str) -> Json:
         if any(one.get("persistentVolumeClaim", {}).get("claimName", "").startswith(LATER) for one in spec["volumes"]):
             rules.append("claims that wait for a pod")
     known = [one["metadata"]["name"] for one in world.devices if one["metadata"]["namespace"] == namespace]
-    if known and draw.chance(12):
+    plain = [name for name in known if not name.startswith((ASKS, HELD))]
+    names = [draw.one(*plain)] if plain and draw.chance(12) else []
+    if world.aside.chance(14):
+        names += world.aside.some([name for name in known if name not in plain], 2, 1)
+        rules += ["devices to be chosen"] if any(name.startswith(ASKS) for name in names) else []
+    if names:
         rules.append("resource claims")
-        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": draw.one(*known)}]
+        spec["resourceClaims"] = [{"name": name, "resourceClaimName": name} for name in names]
     if draw.chance(4):
         rules.append("scheduling gate")
         spec["schedulingGates"] = [{"name": "example.com/wait"}]

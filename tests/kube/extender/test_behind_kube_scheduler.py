@@ -32,9 +32,9 @@ def stand(plane: ControlPlane, namespace_name: str) -> Iterator[Stand]:
 def _configured(stand: Stand, port: int) -> str:
     """The example, for the scheduler of this story alone: others of the same plane are left alone."""
     config: dict[str, Any] = yaml.safe_load(EXAMPLE.read_text())
-    profile = config["profiles"][1]
+    [profile] = config["profiles"]
     assert profile["schedulerName"] == "optimus"
-    config["profiles"] = [{**profile, "schedulerName": stand.scheduler}, {"schedulerName": f"other-{stand.namespace}"}]
+    config["profiles"] = [{**profile, "schedulerName": stand.scheduler}]
     config["extenders"][0]["urlPrefix"] = f"http://127.0.0.1:{port}"
     return yaml.safe_dump({name: config[name] for name in ("profiles", "extenders")})
 
@@ -78,11 +78,52 @@ def test_two_gangs_that_fit_only_one_at_a_time_never_share_what_there_is(stand: 
     assert not stand.over_committed()
 
 
-def test_pods_of_another_profile_are_left_to_kube_scheduler(stand: Stand) -> None:
-    [node] = stand.nodes(1, gpus=2)
-    stand.scheduler = f"other-{stand.namespace}"
-    stand.gang("plain", 1)
-    until(lambda: len(stand.bound("plain")) == 1, "it is bound")
-    [pod] = stand.bound("plain")
-    assert pod["spec"]["nodeName"] == node
-    assert OFFERED not in (pod["metadata"].get("annotations") or {})
+def test_a_member_without_a_gpu_waits_with_its_gang(stand: Stand) -> None:
+    """The launcher of an MPIJob, the head of a RayCluster: bound alone it would hold on to nothing but a promise."""
+    stand.nodes(1, gpus=4)
+    stand.gang("fills", 2)
+    until(lambda: len(stand.bound("fills")) == 2, "half of the node is taken")
+    launcher = {"annotations": {"optimus.dev/min-members": "5"}, "name": "mpi-launcher"}
+    stand.gang("mpi", 4, least=5)
+    stand.apply(_without_gpu(stand, "mpi", launcher))
+    until(lambda: sum("NoRoom" in text for text in _told(stand, "mpi")) == 5, "all five are told why they wait")
+    assert stand.bound("mpi") == [], "the launcher, too, though there is room for it"
+    stand.delete_gang("fills")
+    until(lambda: len(stand.bound("mpi")) == 5, "all five are bound once there is room")
+
+
+def _without_gpu(stand: Stand, gang: str, meta: dict[str, Any]) -> str:
+    labels = {"optimus.dev/group": gang, "optimus.dev/role": "launcher"}
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}
+    made = {"metadata": {**meta, "namespace": stand.namespace, "labels": labels}}
+    spec = {"schedulerName": stand.scheduler, "nodeName": None, "containers": [container]}
+    return yaml.safe_dump({"apiVersion": "v1", "kind": "Pod", **made, "spec": spec})
+
+
+def test_pods_of_the_clusters_own_scheduler_go_on_when_optimus_is_dead(stand: Stand) -> None:
+    [node] = stand.nodes(1, gpus=4)
+    theirs = f"other-{stand.namespace}"
+    own = stand.plane.start_scheduler(yaml.safe_dump({"profiles": [{"schedulerName": theirs}]}), "own-scheduler")
+    try:
+        [controller] = stand.controllers
+        controller.kill()
+        controller.wait()
+        stand.gang("ours", 1)
+        ours, stand.scheduler = stand.scheduler, theirs
+        stand.gang("plain", 2)
+        until(lambda: len(stand.bound("plain")) == 2, "pods with GPUs of the cluster's own scheduler are bound")
+        assert {pod["spec"]["nodeName"] for pod in stand.bound("plain")} == {node}
+        assert all(OFFERED not in (pod["metadata"].get("annotations") or {}) for pod in stand.bound("plain"))
+        until(lambda: any("127.0.0.1" in text for text in _told(stand, "ours")), "ours wait, and say for whom")
+        assert stand.bound("ours") == []
+        stand.scheduler = ours
+        stand.start(f"--extender=127.0.0.1:{_port(stand)}", "--lease-seconds=3")
+        until(lambda: len(stand.bound("ours")) == 1, "and start when it is back")
+    finally:
+        own.stop()
+
+
+def _port(stand: Stand) -> int:
+    """Where kube-scheduler asks."""
+    config = yaml.safe_load((stand.plane.folder / "scheduler.yaml").read_text())
+    return int(config["extenders"][0]["urlPrefix"].rpartition(":")[2])

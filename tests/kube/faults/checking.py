@@ -72,7 +72,7 @@ def look(world: World) -> Look:
     partial: list[str] = []
     unsettled: list[str] = []
     for gang in world.gangs.values():
-        flaw = _flaw(world, gang, [pod for pod in pods if _job_of(pod) == gang.name])
+        flaw = _flaw(world, gang, [pod for pod in pods if _gang_of(pod) == gang.name])
         if flaw:
             (partial if flaw.startswith("in part") else unsettled).append(f"{gang.name}: {flaw}")
     return Look(overbooked=overbooked(world, pods), partial=partial, unsettled=unsettled)
@@ -85,7 +85,7 @@ def overbooked(world: World, pods: list[dict[str, Any]]) -> list[str]:
     given: Counter[str] = Counter()
     for pod in pods:
         if (node := pod["spec"].get("nodeName")) and pod["status"].get("phase") not in _OVER:
-            given[node] += sum(int(one["resources"]["limits"][GPU]) for one in pod["spec"]["containers"])
+            given[node] += sum(int(one["resources"].get("limits", {}).get(GPU, 0)) for one in pod["spec"]["containers"])
     return [
         f"{node} has {have[node]} GPUs, and {count} are given away"
         for node, count in sorted(given.items())
@@ -94,14 +94,17 @@ def overbooked(world: World, pods: list[dict[str, Any]]) -> list[str]:
 
 
 def _flaw(world: World, gang: Gang, pods: list[dict[str, Any]]) -> str:
-    job = world.find_job(gang.name)
-    if job is None:
-        return "lost: there is no such job"
-    conditions = {one["type"] for one in job["status"].get("conditions", ()) if one["status"] == "True"}
-    if "Failed" in conditions:
-        return "lost: its job has failed"
-    if "Complete" in conditions:
-        return ""
+    owner = world.owner(gang) if gang.sort.collection else None
+    if owner is None and gang.sort.collection:
+        return f"lost: there is no such {gang.sort.name}"
+    if owner is not None:
+        told = owner.get("status", {}).get("conditions") or ()
+        conditions = {one["type"] for one in told if one["status"] == "True"}
+        well, badly = gang.sort.over
+        if badly in conditions:
+            return f"lost: its {gang.sort.name} has failed"
+        if well in conditions:
+            return ""
     leaving = sum("deletionTimestamp" in pod["metadata"] for pod in pods)
     there = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     there = [pod for pod in there if pod["status"].get("phase") not in _OVER]
@@ -112,8 +115,8 @@ def _flaw(world: World, gang: Gang, pods: list[dict[str, Any]]) -> str:
         return f"in part: {bound} of {gang.pods} are bound"
     if bound == gang.pods:
         return ""
-    if job["spec"].get("suspend"):
-        ours = SUSPENDED_BY_US in job["metadata"].get("annotations", {})
+    if owner is not None and gang.sort.is_suspended(owner):
+        ours = SUSPENDED_BY_US in owner["metadata"].get("annotations", {})
         return "" if ours or not pods else "suspended, and its pods are still there"
     if len(there) != gang.pods:
         return f"lost: {len(there)} of {gang.pods} pods are there"
@@ -125,5 +128,5 @@ def _why(pod: dict[str, Any]) -> str:
     return str(told[0].get("message", "")) if told and told[0]["status"] == "False" else ""
 
 
-def _job_of(pod: dict[str, Any]) -> str:
-    return str(pod["metadata"].get("labels", {}).get("batch.kubernetes.io/job-name", ""))
+def _gang_of(pod: dict[str, Any]) -> str:
+    return str(pod["metadata"].get("labels", {}).get("gang", ""))

@@ -2,10 +2,11 @@
 
     with Front(plane) as front:
         stand.start(front.option)
-        front.binds = Trouble(delay_s=(0.0, 0.5), fails=0.3)
+        front.trouble[BIND] = Trouble(delay_s=(0.0, 0.5), fails=0.3)
+        front.trouble[SUSPEND] = Trouble(cuts=1.0, times=2)       # done, twice, and the connection is cut
 
-A bind that fails here may have been done (`after`): the answer is what is lost. A bind that is held stays on its way
-when its sender dies, as on a network.
+A request that fails here may have been done (`after`, `cuts`): the answer is what is lost. A bind that is held stays on
+its way when its sender dies, as on a network. What a request is about (`VERBS`) is read from its method and path.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import random
 import socket
 import ssl
 import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -25,7 +27,7 @@ from weakref import WeakSet
 
 import aiohttp
 from aiohttp import web
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from hack.controlplane import ControlPlane
 from optimus.kube.line import lively_socket
@@ -35,6 +37,27 @@ _PASSED_ON = ("Authorization", "Content-Type", "Accept", "User-Agent")
 _AWAY_S = 60.0
 
 
+BIND, EVICT, SUSPEND, CLAIM, LEASE, LIST, STATUS = "bind", "evict", "suspend", "claim", "lease", "list", "status"
+VERBS = (BIND, EVICT, SUSPEND, CLAIM, LEASE, LIST, STATUS)
+"""`suspend`: a change to an owner, either way. `claim`: to a claim or a volume. `list`: what is read, watches too."""
+_CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
+
+
+def verb_of(method: str, path: str) -> str:
+    words = path.strip("/").split("/")
+    if "leases" in words:
+        return LEASE
+    if method == "GET":
+        return LIST
+    if method == "POST":
+        return {"binding": BIND, "eviction": EVICT}.get(words[-1], "other")
+    if method == "PATCH" and words[-1] == "status":
+        return STATUS
+    if method == "PATCH":
+        return CLAIM if words[-2] in _CLAIMS else "other" if words[-2] == "events" else SUSPEND
+    return "other"
+
+
 class Trouble(Struct, frozen=True, kw_only=True):
     delay_s: tuple[float, float] = (0.0, 0.0)
     """Before it is passed on: a random time between these."""
@@ -42,24 +65,31 @@ class Trouble(Struct, frozen=True, kw_only=True):
     """How often it is answered with an error instead of being passed on."""
     after: float = 0.0
     """How often it is passed on, and answered with an error."""
+    cuts: float = 0.0
+    """How often it is passed on, and the connection is cut instead of an answer."""
+    times: int | None = None
+    """After so many that went wrong, all is well again."""
     status: int = 500
+    retry_after_s: int | None = None
     dies_with_caller: bool = False
     """What is delayed, and whose sender is dead by then, is lost."""
 
 
 class Front:
     def __init__(self, plane: ControlPlane, seed: int = 0) -> None:
-        self.binds = Trouble()
-        self.passed = 0
-        """Binds that the server has answered."""
-        self.failed = 0
+        self.trouble: dict[str, Trouble] = {}
+        """By verb."""
+        self.asked: Counter[str] = Counter()
+        self.passed: Counter[str] = Counter()
+        """Requests that the server has answered."""
+        self.failed: Counter[str] = Counter()
         self.lost = 0
-        self.asked = 0
         self.watches = 0
         self.refuses = False
         self._plane, self._luck = plane, random.Random(seed)
-        self._held: list[asyncio.Event] = []
-        self._holds, self._free = False, 0
+        self._held: list[asyncio.Future[bool]] = []
+        """True: they may go on."""
+        self._holds, self._free = "", 0
         self._open: set[asyncio.Task[None]] = set()
         self._carried: set[asyncio.Future[web.Response]] = set()
         self._callers: WeakSet[asyncio.Transport] = WeakSet()
@@ -83,15 +113,22 @@ class Front:
 
     def hold_binds(self, after: int = 0) -> None:
         """From now on they arrive here, and stay; but for the first so many."""
-        self._do(lambda: self._hold(after))
+        self.hold(BIND, after)
+
+    def hold(self, verb: str, after: int = 0) -> None:
+        self._do(lambda: self._hold(verb, after))
 
     def hold_no_more(self) -> None:
         """Those that come now are passed on; those that are held stay."""
-        self._do(lambda: setattr(self, "_holds", False))
+        self._do(lambda: setattr(self, "_holds", ""))
 
     def let_go(self, count: int | None = None) -> None:
         """Those that were held are passed on, whoever sent them; or so many of them."""
         self._do(lambda: self._release(count))
+
+    def lose_held(self) -> None:
+        """Those that were held never arrive."""
+        self._do(lambda: self._release(None, arrive=False))
 
     @property
     def held(self) -> int:
@@ -110,13 +147,13 @@ class Front:
         self._loop.call_soon_threadsafe(step)
         assert done.wait(30)
 
-    def _hold(self, after: int) -> None:
-        self._holds, self._free = True, after
+    def _hold(self, verb: str, after: int) -> None:
+        self._holds, self._free = verb, after
 
-    def _release(self, count: int | None) -> None:
-        self._holds = self._holds and count is not None
+    def _release(self, count: int | None, *, arrive: bool = True) -> None:
+        self._holds = "" if count is None else self._holds
         for one in self._held[:count]:
-            one.set()
+            one.set_result(arrive)
         del self._held[:count]
 
     def _cut(self) -> None:
@@ -173,43 +210,60 @@ class Front:
             self._callers.add(request.transport)
         if self.refuses:
             return _status(503, "the front refuses")
-        if request.method == "POST" and request.path.endswith("/binding"):
-            return await self._bind(request)
+        verb = verb_of(request.method, request.path)
+        self.asked[verb] += 1
         if request.query.get("watch") in ("true", "1"):
-            return await self._watch(request)
+            return self._told_to_fail(verb, request) or await self._watch(request)
         try:
             body = await request.read()
         except ConnectionError:  # whoever asks is dead
             return _status(500, "nobody hears this")
-        return await self._pass_on(request, body)
-
-    async def _bind(self, request: web.Request) -> web.StreamResponse:
-        body, trouble = await request.read(), self.binds
-        self.asked += 1
         # A handler ends with its connection; what is on its way does not.
-        carried = asyncio.ensure_future(self._carry(request, body, trouble))
+        carried = asyncio.ensure_future(self._carry(verb, request, body))
         self._carried.add(carried)
         carried.add_done_callback(self._carried.discard)
         return await asyncio.shield(carried)
 
-    async def _carry(self, request: web.Request, body: bytes, trouble: Trouble) -> web.Response:
+    def _happens(self, verb: str, how_often: float) -> bool:
+        trouble = self.trouble.get(verb, Trouble())
+        if trouble.times == 0 or self._luck.random() >= how_often:
+            return False
+        self.failed[verb] += 1
+        if trouble.times is not None:
+            self.trouble[verb] = structs.replace(trouble, times=trouble.times - 1)
+        return True
+
+    def _told_to_fail(self, verb: str, request: web.Request) -> web.Response | None:
+        trouble = self.trouble.get(verb, Trouble())
+        watches = "watch" in request.query  # whose answer never ends: it is lost as it begins
+        if self._happens(verb, trouble.fails) or (watches and self._happens(verb, trouble.after)):
+            return _status(trouble.status, "told to fail", trouble.retry_after_s)
+        if watches and self._happens(verb, trouble.cuts):
+            _abort(request)
+            return _status(500, "nobody hears this")
+        return None
+
+    async def _carry(self, verb: str, request: web.Request, body: bytes) -> web.Response:
+        trouble = self.trouble.get(verb, Trouble())
         await asyncio.sleep(self._luck.uniform(*trouble.delay_s))
         if trouble.dies_with_caller and (request.transport is None or request.transport.is_closing()):
             self.lost += 1
             return _status(500, "nobody hears this")
-        if self._holds and self._free:
+        if verb == self._holds and self._free:
             self._free -= 1
-        elif self._holds:
-            self._held.append(go := asyncio.Event())
-            await go.wait()
-        if self._luck.random() < trouble.fails:
-            self.failed += 1
-            return _status(trouble.status, "told to fail")
+        elif verb == self._holds:
+            self._held.append(arrives := asyncio.get_running_loop().create_future())
+            if not await arrives:
+                self.lost += 1
+                return _status(500, "nobody hears this")
+        if failure := self._told_to_fail(verb, request):
+            return failure
         answer = await self._pass_on(request, body)
-        self.passed += 1
-        if self._luck.random() < trouble.after:
-            self.failed += 1
-            return _status(trouble.status, "told to lose the answer")
+        self.passed[verb] += 1
+        if self._happens(verb, trouble.after):
+            return _status(trouble.status, "told to lose the answer", trouble.retry_after_s)
+        if self._happens(verb, trouble.cuts):
+            _abort(request)
         return answer
 
     async def _pass_on(self, request: web.Request, body: bytes) -> web.Response:
@@ -265,7 +319,9 @@ def _headers(request: web.Request) -> dict[str, str]:
     return {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
 
 
-def _status(code: int, message: str) -> web.Response:
-    reason = {500: "InternalError", 503: "ServiceUnavailable", 429: "TooManyRequests"}.get(code, "Unknown")
+def _status(code: int, message: str, retry_after_s: int | None = None) -> web.Response:
+    reasons = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
+    reason = reasons.get(code, "Unknown")
+    headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
     body = {"kind": "Status", "apiVersion": "v1", "code": code, "reason": reason, "message": message}
-    return web.json_response(body, status=code)
+    return web.json_response(body, status=code, headers=headers)

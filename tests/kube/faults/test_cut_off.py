@@ -7,18 +7,18 @@ import time
 from hack.controlplane import ControlPlane
 from tests.kube.body.clusters import until
 from tests.kube.faults.checking import settle
-from tests.kube.faults.front import Front, Trouble
+from tests.kube.faults.front import BIND, Front, Trouble
 from tests.kube.faults.worlds import World
 
 
 def test_slow_and_failing_binds(world: World, front: Front) -> None:
     """A third is refused by an error, a third of the rest is done and answered with one, and all are slow."""
     world.nodes(3, gpus=4)
-    front.binds = Trouble(delay_s=(0.0, 0.4), fails=0.3, after=0.3)
+    front.trouble[BIND] = Trouble(delay_s=(0.0, 0.4), fails=0.3, after=0.3)
     world.lead(front.option)
     for name in ("first", "second", "third"):
         world.job(name, 4)
-    until(lambda: front.failed >= 4, "binds fail")
+    until(lambda: front.failed[BIND] >= 4, "binds fail")
     seen = settle(world)
     assert len(world.bound()) == 12
     assert seen.overbooked == 0

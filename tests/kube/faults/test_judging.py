@@ -28,7 +28,7 @@ class Asked:
         self.places: dict[str, str] = {}
         self.coming: list[str] = []
 
-    def stop(self, workload: str) -> None:
+    def stop(self, workload: str, why: Reason) -> None:
         self.stopped.append(workload)
 
     def send_away(self, pods: Iterable[Pod]) -> None:

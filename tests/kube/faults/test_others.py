@@ -7,19 +7,20 @@ import time
 
 from tests.kube.body.clusters import until
 from tests.kube.faults.checking import settle
-from tests.kube.faults.front import Front, Trouble
+from tests.kube.faults.front import BIND, Front, Trouble
 from tests.kube.faults.worlds import World
 
 
 def test_a_node_is_deleted_under_a_gang(world: World) -> None:
-    """Half of the gang goes with it, and is made again where there is room; no GPU of the other half is given away."""
+    """Half of the gang goes with it, and is made again where there is room; no GPU of the other half is given away. Its
+    pods are cleared away by the story: the collector of Kubernetes would do it, too, but waits for a minute."""
     names = world.nodes(3, gpus=1)
     world.lead()
     world.job("gang", 2, suspended=True)
     until(lambda: len(world.bound("gang")) == 2, "it is admitted, and runs")
     lost = world.bound("gang")[0]["spec"]["nodeName"]
     world.delete("node", lost)
-    for pod in world.bound("gang"):  # Kubernetes clears them away itself, after a minute
+    for pod in world.bound("gang"):
         if pod["spec"]["nodeName"] == lost:
             world.delete("pod", pod["metadata"]["name"])
     seen = settle(world)
@@ -57,7 +58,7 @@ def test_a_foreign_scheduler_takes_the_last_gpu(world: World, front: Front) -> N
     world.lead(front.option)
     front.hold_binds()
     world.job("ours", 4)
-    until(lambda: front.asked == 4, "all four are on their way")
+    until(lambda: front.asked[BIND] == 4, "all four are on their way")
     world.bind_foreign("theirs", node, 1)
     front.let_go()
     until(lambda: world.told("Overbooked"), "it is seen, and told")
@@ -76,12 +77,12 @@ def test_a_clock_that_is_set_changes_nothing(world: World, front: Front) -> None
     controller = world.lead(front.option, module="tests.kube.faults.jumping_clock")
     until(lambda: world.leader() is not None, "it leads")
     before = world.leader()
-    front.binds = Trouble(fails=1.0, status=422)
+    front.trouble[BIND] = Trouble(fails=1.0, status=422)
     world.job("gang", 4)
-    until(lambda: front.failed >= 4, "binds fail, and the gang pauses")
+    until(lambda: front.failed[BIND] >= 4, "binds fail, and the gang pauses")
     controller.send_signal(signal.SIGUSR1)
     until(lambda: world.log().count("the clock is set") == 2, "the clock is set back")
-    front.binds = Trouble()
+    front.trouble[BIND] = Trouble()
     until(lambda: len(world.bound("gang")) == 4, "the pause ends")
     world.job("waits", 4)
     controller.send_signal(signal.SIGUSR1)

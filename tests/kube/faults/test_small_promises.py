@@ -23,11 +23,11 @@ GANG = 20
 
 def test_who_leads_again_is_told_queues_and_pools_again() -> None:
     mirror = Mirror(shipped_kinds())
-    mirror.queue(Queue(name="stays"))
-    mirror.queue(Queue(name="goes"))
-    mirror.pool(NodePool(name="a100"))
+    mirror.tenants.queue(Queue(name="stays"))
+    mirror.tenants.queue(Queue(name="goes"))
+    mirror.tenants.pool(NodePool(name="a100"))
     mirror.everything()
-    mirror.queue_gone("goes")
+    mirror.tenants.queue_gone("goes")
     mirror.news()
     told = mirror.everything()
     assert [fact.queue.name for fact in told if isinstance(fact, QueueSeen)] == ["stays"]

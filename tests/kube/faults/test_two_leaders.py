@@ -7,20 +7,20 @@ import time
 
 from tests.kube.body.clusters import until
 from tests.kube.faults.checking import settle
-from tests.kube.faults.front import Front, Trouble
+from tests.kube.faults.front import BIND, Front, Trouble
 from tests.kube.faults.worlds import World
 
 
 def test_a_frozen_leader_is_followed_and_does_no_harm_when_it_wakes_up(world: World, front: Front) -> None:
     world.nodes(2, gpus=4)
-    front.binds = Trouble(delay_s=(0.0, 1.0))
+    front.trouble[BIND] = Trouble(delay_s=(0.0, 1.0))
     frozen = world.lead(front.option)
     until(lambda: world.leader() is not None, "one leads")
     first = world.leader()
     world.lead()
     for name in ("first", "second", "third"):
         world.job(name, 4)
-    until(lambda: front.passed >= 2, "it is in the middle of binding")
+    until(lambda: front.passed[BIND] >= 2, "it is in the middle of binding")
     frozen.send_signal(signal.SIGSTOP)
     until(lambda: world.leader() not in (None, first), "the other one leads")
     until(lambda: len(world.bound()) == 8, "and binds the rest")
@@ -40,7 +40,7 @@ def test_a_late_bind_to_a_gpu_that_is_given_to_others_is_undone(world: World, fr
     until(lambda: len(world.bound("urgent")) == 4, "the successor gives the room to another gang")
     there = {pod["metadata"]["uid"] for pod in world.bound("urgent")}
     front.let_go()
-    until(lambda: front.passed == 4, "the binds land")
+    until(lambda: front.passed[BIND] == 4, "the binds land")
     until(lambda: world.told("Overbooked"), "and are seen")
     settle(world)
     assert {pod["metadata"]["uid"] for pod in world.bound("urgent")} == there, "who was there first stays"

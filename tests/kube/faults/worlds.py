@@ -7,13 +7,18 @@ import subprocess
 import urllib.error
 from typing import Any
 
+import yaml
 from msgspec import Struct
 
 from hack.controlplane import ControlPlane
+from optimus.drivers.kube.installing import Installation
 from tests.kube.body.clusters import Stand
+from tests.kube.faults.gangs import JOB, Ask, Sort
 
 LEASE_S = 3
 """The shortest lease there is: a dead leader is followed after so long."""
+INSTALLED_LEASE_S = Installation().lease_seconds
+"""As people have it."""
 NODE = """
 apiVersion: v1
 kind: Node
@@ -24,32 +29,14 @@ metadata:
 status: {{allocatable: {{cpu: "64", memory: 256Gi, pods: "110", nvidia.com/gpu: "{gpus}"}}}}
 ---
 """
-JOB = """
-apiVersion: batch/v1
-kind: Job
-metadata:
-  name: {name}
-  namespace: {namespace}
-  labels: {{optimus.dev/queue: {queue}, optimus.dev/priority: "{priority}"}}
-spec:
-  completionMode: Indexed
-  parallelism: {pods}
-  completions: {pods}
-  suspend: {suspended}
-  template:
-    spec:
-      schedulerName: {scheduler}
-      restartPolicy: Never
-      terminationGracePeriodSeconds: 1
-      nodeSelector: {{stand: {stand}}}
-      containers: [{{name: main, image: none, resources: {{limits: {{nvidia.com/gpu: "{gpus}"}}}}}}]
----
-"""
 
 
 class Gang(Struct, frozen=True):
     name: str
     pods: int
+    sort: Sort
+    text: str
+    """As it was written."""
 
 
 class World(Stand):
@@ -57,6 +44,7 @@ class World(Stand):
         super().__init__(plane, namespace)
         self.gangs: dict[str, Gang] = {}
         """What must not be lost."""
+        self.lease_s = LEASE_S
 
     def nodes(self, count: int, gpus: int = 4, first: int = 0) -> list[str]:
         names = [f"{self.namespace}-{number}" for number in range(first, first + count)]
@@ -64,43 +52,27 @@ class World(Stand):
         self.apply("".join(told))
         return names
 
-    def job(
-        self,
-        name: str,
-        pods: int,
-        *,
-        gpus: int = 1,
-        suspended: bool = False,
-        queue: str = "default",
-        priority: int = 0,
-    ) -> None:
-        """An indexed Job: all its pods at once, each made anew when it is lost."""
-        self.apply(
-            JOB.format(
-                name=name,
-                namespace=self.namespace,
-                pods=pods,
-                gpus=gpus,
-                queue=queue,
-                suspended=str(suspended).lower(),
-                priority=priority,
-                scheduler=self.scheduler,
-                stand=self.namespace,
-            )
-        )
-        self.gangs[name] = Gang(name, pods)
+    def job(self, name: str, pods: int, **asked: Any) -> None:
+        self.create(JOB, name, pods, **asked)
+
+    def create(self, sort: Sort, name: str, pods: int, **asked: Any) -> None:
+        """`asked`: fields of `gangs.Ask`."""
+        here: dict[str, Any] = {"namespace": self.namespace, "scheduler": self.scheduler}
+        text = yaml.safe_dump_all(sort.write(Ask(name=name, pods=pods, **here, **asked)))
+        self.apply(text)
+        self.gangs[name] = Gang(name, pods, sort, text)
 
     def forget(self, name: str) -> None:
         """Its user deletes it."""
-        del self.gangs[name]
-        self.delete("job", name)
+        words = self.plane.kubectl("delete", "-f", "-", "--wait=false", "--ignore-not-found")
+        subprocess.run(words, input=self.gangs.pop(name).text, text=True, check=True, capture_output=True)
 
     def delete(self, kind: str, name: str) -> None:
         words = self.plane.kubectl("delete", kind, name, "-n", self.namespace, "--wait=false", "--ignore-not-found")
         subprocess.run(words, check=True, capture_output=True)
 
     def lead(self, *options: str, module: str = "optimus") -> subprocess.Popen[bytes]:
-        return self.start(f"--lease-seconds={LEASE_S}", "-v", *options, module=module)
+        return self.start(f"--lease-seconds={self.lease_s}", "-v", *options, module=module)
 
     def leading(self) -> subprocess.Popen[bytes] | None:
         """The process that leads, by its own words."""
@@ -133,8 +105,22 @@ class World(Stand):
                 raise
             return None
 
-    def find_job(self, name: str) -> dict[str, Any] | None:
-        return self.find(f"/apis/batch/v1/namespaces/{self.namespace}/jobs/{name}")
+    def owner(self, gang: Gang) -> dict[str, Any] | None:
+        """Whoever makes its pods; None if it is gone."""
+        return self.find(gang.sort.path(self.namespace, gang.name))
+
+    def is_suspended(self, name: str) -> bool:
+        owner = self.owner(self.gangs[name])
+        return owner is not None and self.gangs[name].sort.is_suspended(owner)
+
+    def pods_of(self, name: str) -> list[dict[str, Any]]:
+        return [pod for pod in self.pods() if pod["metadata"]["labels"].get("gang") == name]
+
+    def volumes_given(self, name: str) -> int:
+        """To claims of a gang."""
+        kind = f"{self.namespace}-{name}"
+        found = self.get("/api/v1/persistentvolumes")["items"]
+        return sum(one["spec"]["storageClassName"] == kind and "claimRef" in one["spec"] for one in found)
 
     def leader(self) -> tuple[str, int] | None:
         """(who, term)"""

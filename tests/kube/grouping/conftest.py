@@ -1,15 +1,14 @@
-"""Clusters of one story each, and operators that start when a story first needs them."""
+"""Clusters of one story each."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import yaml
 
-from hack.controlplane import ControlPlane, missing_toolchain
-from hack.operators import JOBSET, MPI_OPERATOR, TRAINER, TRAINING_OPERATOR, Operator, start
+from hack.controlplane import ControlPlane
 from tests.kube.grouping.cluster import NODE, Cluster
 
 A_NODE = {
@@ -69,32 +68,5 @@ def trainer(trainer_controller: None, cluster: Cluster) -> Cluster:
 
 
 @pytest.fixture(scope="session")
-def training_operator(plane: ControlPlane) -> None:
-    _start(plane, TRAINING_OPERATOR)
-
-
-@pytest.fixture(scope="session")
-def jobset_controller(plane: ControlPlane) -> None:
-    _start(plane, JOBSET)
-
-
-@pytest.fixture(scope="session")
-def trainer_controller(plane: ControlPlane, jobset_controller: None) -> None:
-    _start(plane, TRAINER)
-
-
-@pytest.fixture(scope="session")
-def mpi_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A plane of its own: its MPIJob has the same name as that of the training-operator, and another version."""
-    if why := missing_toolchain(MPI_OPERATOR.module):
-        pytest.skip(why)
-    with ControlPlane(tmp_path_factory.mktemp("mpi"), controllers=True, kwok=True) as plane:
-        start(plane, MPI_OPERATOR)
-        Cluster(plane, "").apply(yaml.safe_dump(A_NODE))
-        yield plane
-
-
-def _start(plane: ControlPlane, operator: Operator) -> None:
-    if why := missing_toolchain(operator.module):
-        pytest.skip(why)
-    start(plane, operator)
+def mpi_node(mpi_plane: ControlPlane) -> None:
+    Cluster(mpi_plane, "").apply(yaml.safe_dump(A_NODE))

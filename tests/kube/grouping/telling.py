@@ -27,6 +27,7 @@ def _cells(kind: Kind) -> list[str]:
     stop = {
         StopHow.SUSPEND: f"`{kind.suspend}: true`",
         StopHow.PODS: "evicting its pods",
+        StopHow.TARGET: "`targetReplicas`, which its controller follows",
         StopHow.NEVER: f"never: {kind.never_why}",
     }[kind.stop]
     return [f"`{kind.name}`", kind.about, str(kind.workload_class), f"`{kind.suspend}`" if kind.suspend else "–", stop]

@@ -129,7 +129,7 @@ def test_a_training_job_that_no_lost_worker_would_survive_says_so(training: Clus
 
 
 def test_the_mpi_job_of_the_mpi_operator_has_its_launcher_behind_a_job(
-    mpi_plane: ControlPlane, new_cluster: NewCluster
+    mpi_plane: ControlPlane, mpi_node: None, new_cluster: NewCluster
 ) -> None:
     mpi = new_cluster(mpi_plane)
     mpi.apply(yaml.safe_dump(a_job("MPIJob", version="v2beta1")))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from importlib.resources import files
 
 import pytest
 import yaml
 
 from hack.controlplane import ControlPlane
+from optimus.drivers.kube.grouping.overrides import SCHEDULER
+from optimus.drivers.kube.opting_in import opting_in
 from tests.kube.grouping.cluster import PATIENCE_S, Cluster
 from tests.kube.grouping.conftest import NewCluster
 
-POLICY = files("optimus.drivers.kube").joinpath("opting_in.yaml").read_text()
+HOME = "opting-in-home"
+POLICY = yaml.safe_dump_all(opting_in(name="optimus-scheduler", scheduler="optimus", home=HOME))
 POD = """
 apiVersion: v1
 kind: Pod
@@ -67,6 +69,21 @@ def test_pods_of_an_opted_in_namespace_are_ours(opted_in: Cluster) -> None:
     opted_in.until(lambda: any(name.startswith("web") for name in names(opted_in)))
     [web] = [pod for pod in opted_in.pods.values() if pod.metadata.name.startswith("web")]
     assert web.spec.scheduler_name == "optimus"
+
+
+def test_what_must_come_up_without_us_is_left_alone_whatever_its_labels(cluster: Cluster, plane: ControlPlane) -> None:
+    """The cluster itself, and the scheduler: one that is dead could not come back."""
+    vital = [Cluster(plane, name) for name in ("kube-system", "kube-flannel", HOME)]
+    labelled = {SCHEDULER: "enabled"}
+    for one in vital[1:]:
+        one.apply(yaml.safe_dump({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": one.namespace}}))
+    for one in vital:
+        one.change(f"/api/v1/namespaces/{one.namespace}", {"metadata": {"labels": labelled}})
+    cluster.change(f"/api/v1/namespaces/{cluster.namespace}", {"metadata": {"labels": labelled}})
+    wait_for_policy(cluster)  # it was labelled last: the server knows the others
+    assert [scheduler(one, f"vital-{cluster.namespace}"[:60]) for one in vital] == ["default-scheduler"] * 3
+    for one in vital:
+        one.change(f"/api/v1/namespaces/{one.namespace}", {"metadata": {"labels": {SCHEDULER: None}}})
 
 
 def names(cluster: Cluster) -> list[str]:

@@ -66,9 +66,10 @@ def test_objects_become_the_gangs_that_they_are(file: Path) -> None:
 
 
 def test_every_kind_of_the_table_is_proven() -> None:
-    """By a shaped file, or by a real controller."""
+    """By a shaped file, or by a real controller; UnifiedJobs have stories of their own."""
     here = Path(__file__).parent
-    texts = "".join(file.read_text() for file in [*FILES, *here.glob("test_*.py")])
+    ours = (here.parent / "jobs").glob("test_*.py")
+    texts = "".join(file.read_text() for file in [*FILES, *here.glob("test_*.py"), *ours])
     links = {"apps/ReplicaSet", "apps/DaemonSet", "ReplicationController", "Pod"}
     for kind in shipped_kinds():
         bare = kind.name.rpartition("/")[2]

@@ -79,7 +79,7 @@ def install(plane: ControlPlane) -> Installed:
     wanted = [one for one in objects(Installation()) if one["kind"] not in QUIET]
     stand = Installed(plane, NAMESPACE, "")
     stand.apply(yaml.safe_dump_all(wanted))
-    for name in ("queues", "nodepools"):
+    for name in ("queues", "nodepools", "unifiedjobs"):
         words = plane.kubectl("wait", "--for=condition=Established", f"crd/{name}.optimus.dev", "--timeout=60s")
         subprocess.run(words, check=True, capture_output=True)
     until(lambda: ask(plane, plane.token(), "GET", "/apis/optimus.dev/v1alpha1/queues")[0] == 200, "queues are served")

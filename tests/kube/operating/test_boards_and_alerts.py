@@ -35,7 +35,7 @@ def told(metric: Metric) -> set[str]:
     """Names of its samples."""
     if metric.kind is Kind.HISTOGRAM:
         return {f"{metric.name}_{part}" for part in ("bucket", "sum", "count")}
-    return {f"{metric.name}_{part}" for part in ("sum", "count")} if metric.kind is Kind.SUMMARY else {metric.name}
+    return {metric.name}
 
 
 SAMPLES = {name: metric for metric in METRICS for name in told(metric)}

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -69,3 +72,24 @@ def test_it_runs_as_nobody_in_particular_and_starts_the_controller() -> None:
     last = DOCKERFILE.rpartition("FROM ")[2]
     assert f"USER {USER}:{USER}" in last and 'ENTRYPOINT ["optimus"]' in last
     assert "PYTHONDONTWRITEBYTECODE=1" in last, "the root file system is read-only"
+
+
+def test_it_is_compiled_once_and_not_at_every_start(tmp_path: Path) -> None:
+    """The command of the Dockerfile, on a module whose source changes behind its back: what was compiled is what runs,
+    and nothing is written."""
+    after_installing = DOCKERFILE.partition("pip uninstall")[2].partition("FROM ")[0]
+    [command] = re.findall(r"^RUN python (-m compileall .*) /optimus/lib$", after_installing, re.M)
+    (tmp_path / "it.py").write_text("SAYS = 'compiled'\n")
+    subprocess.run([sys.executable, *command.split(), str(tmp_path)], check=True)
+    (tmp_path / "it.py").write_text("SAYS = 'read again'\n")
+    before = sorted(tmp_path.rglob("*"))
+    said = subprocess.run(
+        [sys.executable, "-c", "import it; print(it.SAYS)"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout == "compiled\n" and sorted(tmp_path.rglob("*")) == before
+    last = DOCKERFILE.rpartition("FROM ")[2]
+    assert "compileall" in last.partition("USER")[0], "the standard library, which the base image has not compiled"

@@ -5,6 +5,7 @@ No node runs the pods here; that the server makes them under the restricted leve
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from collections.abc import Iterator
@@ -18,7 +19,9 @@ from hack.charting.chart import CHART
 from hack.controlplane import ControlPlane, missing_toolchain
 from optimus.api.crds import VERSION, definitions
 from optimus.cli.main import app
+from optimus.drivers.kube.applying import ApplyError, apply
 from optimus.drivers.kube.installing import NAMESPACE, Installation, objects
+from optimus.kube import Client, load
 from tests.kube.body.clusters import until
 
 QUEUE = {
@@ -27,6 +30,21 @@ QUEUE = {
     "metadata": {"name": "kept"},
     "spec": {"gpu": {"guarantee": 4}},
 }
+
+
+# Some clusters admit the classes of the system only where a quota of the namespace names them.
+STRICT = """
+apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+  - name: ResourceQuota
+    configuration:
+      apiVersion: apiserver.config.k8s.io/v1
+      kind: ResourceQuotaConfiguration
+      limitedResources:
+        - resource: pods
+          matchScopes: [{scopeName: PriorityClass, operator: In, values: [system-cluster-critical]}]
+"""
 
 
 class Server:
@@ -74,7 +92,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Of this story alone: what has no namespace cannot be shared."""
     if why := missing_toolchain():
         pytest.skip(why)
-    with ControlPlane(tmp_path_factory.mktemp("new"), controllers=True, users={"alice": "guests"}) as plane:
+    folder = tmp_path_factory.mktemp("new")
+    (folder / "admission.yaml").write_text(STRICT)
+    flags = (f"--admission-control-config-file={folder / 'admission.yaml'}",)
+    with ControlPlane(folder, controllers=True, users={"alice": "guests"}, api_server_flags=flags) as plane:
         yield Server(plane)
 
 
@@ -107,6 +128,22 @@ def test_applied_upgraded_and_removed(server: Server) -> None:
     mine = ("get", "clusterrole,validatingadmissionpolicy", "-l", "app.kubernetes.io/name=optimus", "-o", "name")
     assert server.kubectl(*mine).strip() == ""
     assert server.has_the_queue(), "queues outlive an installation"
+
+
+def test_what_the_server_does_not_serve_is_said_before_anything_is_applied(server: Server) -> None:
+    asked = objects(Installation(opting_in=True))
+    for one in asked:
+        if one["kind"].startswith("MutatingAdmissionPolicy"):
+            one["apiVersion"] = "admissionregistration.k8s.io/v9"
+
+    async def try_it() -> None:
+        async with Client(load(str(server.plane.kubeconfig()))) as client:
+            async for _ in apply(client, asked):
+                pass
+
+    with pytest.raises(ApplyError, match="nothing was applied: the server does not serve MutatingAdmissionPolicy of"):
+        asyncio.run(try_it())
+    assert server.kubectl("get", "namespace", NAMESPACE, "--ignore-not-found") == ""
 
 
 def _before_there_were_priorities(server: Server) -> None:

@@ -11,6 +11,7 @@ from hack.controlplane import ControlPlane
 from optimus.drivers.kube.grouping import shipped_kinds
 from optimus.drivers.kube.installing import NAME, NAMESPACE
 from optimus.drivers.kube.rights import WATCHED, Right, controller_rights
+from tests.kube.body import claims
 from tests.kube.body.clusters import until
 from tests.kube.body.test_two_teams import job, suspended
 from tests.kube.body.test_volumes_that_wait import claim, local_volume, pod, selected, storage_class
@@ -37,16 +38,30 @@ spec: {{minAvailable: 4, selector: {{matchLabels: {{app: web}}}}}}
 """
 NOT_PLAYED = {"get": {"pods"}, "patch": {"events"}}
 """A bind nobody heard of, and an event that is repeated for ten seconds: other stories play them."""
+UNIFIED_JOB = """
+apiVersion: optimus.dev/v1alpha1
+kind: UnifiedJob
+metadata: {{name: short, namespace: {namespace}}}
+spec:
+  queue: {queue}
+  replicaSpec: {{minReplicas: 2}}
+  ttlSecondsAfterFinished: 1
+  template:
+    metadata: {{annotations: {{optimus.dev/seconds: "1"}}}}
+    spec: {{schedulerName: {scheduler}, containers: [{{name: main, image: none}}]}}
+"""
 
 
 def test_all_it_needs_and_nothing_is_refused(stand: Installed) -> None:
-    """A gang, a loan taken back by suspending, a preemption against a disruption budget, volumes that wait for their
-    pod, reasons, status, election."""
+    """A UnifiedJob, a gang, a loan taken back by suspending, a preemption against a disruption budget, volumes and
+    devices that wait for their pod, reasons, status, election."""
     owner = stand.queue("own", gpu={"guarantee": 8}, namespaces=[stand.namespace])
     borrower = stand.queue("lend", gpu={"guarantee": 0}, namespaces=[stand.namespace])
     stand.nodes(2, gpus=4)
     first = stand.start("--lease-seconds=3")
     _two_volumes(stand)
+    _a_device(stand)
+    _a_job_of_ours(stand, owner)
     job(stand, "lent", borrower, 4)
     until(lambda: len(stand.bound("lent")) == 4, "a gang is bound")
     stand.apply(REPLICA_SET.format(namespace=stand.namespace, queue=borrower, scheduler=stand.scheduler))
@@ -94,6 +109,21 @@ def test_all_it_needs_and_nothing_is_refused(stand: Installed) -> None:
     for what, secret in secrets.items():
         assert secret not in stand.log(), f"{what} is in the log"
     assert '"message"' in stand.log(), "there is a log to look at"
+
+
+def _a_job_of_ours(stand: Installed, queue: str) -> None:
+    """From its start until it is forgotten."""
+    stand.apply(UNIFIED_JOB.format(namespace=stand.namespace, queue=queue, scheduler=stand.scheduler))
+    jobs = f"/apis/optimus.dev/v1alpha1/namespaces/{stand.namespace}/unifiedjobs"
+    until(lambda: any(one["metadata"]["name"].startswith("short-") for one in stand.pods()), "its pods are made")
+    until(lambda: stand.thing(jobs)["items"] == [], "it has run, and its time is over")
+
+
+def _a_device(stand: Installed) -> None:
+    claims.publish(stand, stand.mine()[0], [claims.device("port")], "nic.example.com")
+    claims.claim(stand, "port", claims.asking(claims.device_class(stand, "nic", 'device.driver == "nic.example.com"')))
+    claims.pod(stand, "talker", uses="port")
+    until(lambda: "talker" in [one["metadata"]["name"] for one in stand.bound()], "it has got its device")
 
 
 def _two_volumes(stand: Installed) -> None:
@@ -145,9 +175,6 @@ FORBIDDEN: tuple[tuple[Any, ...], ...] = (
     ("POST", "/api/v1/namespaces", META),
     ("PATCH", "/api/v1/namespaces/default", {"metadata": {"labels": {"a": "b"}}}),
     ("DELETE", "/api/v1/namespaces/default"),
-    ("POST", "/api/v1/namespaces/default/pods", POD),
-    ("POST", f"/api/v1/namespaces/{NAMESPACE}/pods", POD),
-    ("PATCH", "/api/v1/namespaces/default/pods/x", {"metadata": {"labels": {"a": "b"}}}),
     ("PUT", "/api/v1/namespaces/default/pods/x", POD),
     ("DELETE", "/api/v1/namespaces/default/pods"),
     ("GET", "/api/v1/namespaces/default/pods/x/log"),
@@ -172,6 +199,14 @@ FORBIDDEN: tuple[tuple[Any, ...], ...] = (
     ("PATCH", "/apis/optimus.dev/v1alpha1/queues/x", {"spec": {}}),
     ("DELETE", "/apis/optimus.dev/v1alpha1/queues/x"),
     ("PATCH", "/apis/optimus.dev/v1alpha1/nodepools/x", {"spec": {}}),
+    ("POST", "/apis/optimus.dev/v1alpha1/namespaces/default/unifiedjobs", META),
+    ("PUT", "/apis/optimus.dev/v1alpha1/namespaces/default/unifiedjobs/x", META),
+    ("DELETE", "/apis/optimus.dev/v1alpha1/namespaces/default/unifiedjobs"),
+    ("PATCH", "/apis/optimus.dev/v1alpha1/namespaces/default/unifiedjobs/x/scale", {"spec": {"replicas": 0}}),
+    ("GET", "/api/v1/services"),
+    ("DELETE", "/api/v1/namespaces/default/services/x"),
+    ("PATCH", "/api/v1/namespaces/default/services/x", {"spec": {"externalIPs": ["1.2.3.4"]}}),
+    ("PUT", "/api/v1/namespaces/default/services/x", META),
     ("PATCH", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/queues.optimus.dev", {"spec": {}}),
     ("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"),
     ("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/x"),

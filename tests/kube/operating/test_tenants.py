@@ -87,6 +87,9 @@ def test_no_priority_above_what_the_queue_allows(teams: tuple[Team, Team]) -> No
     assert vision.ask("POST", vision.jobs(), work("fair", vision.queue, scheduler, priority="50"))[0] == 201
     code, text = vision.ask("POST", vision.jobs(), work("high", vision.queue, scheduler, priority="51"))
     assert code == 403 and "allows a priority of 50 at most; optimus.dev/priority is 51" in text
+    for wild in ("9999999999999999999", "-2147483648", "high", "1e3", "9" * 5_000):
+        code, text = vision.ask("POST", vision.jobs(), work("wild", vision.queue, scheduler, priority=wild))
+        assert code == 422 and f"must be a whole number between -2147483647 and 2147483647, not {wild[:40]}" in text
     raised = {"metadata": {"annotations": {"optimus.dev/priority": "1000000"}}}
     assert vision.ask("PATCH", f"{vision.jobs()}/fair", raised)[0] == 403
     assert vision.ask("PATCH", f"{vision.jobs()}/fair", {"metadata": {"labels": {"a": "b"}}})[0] == 200
@@ -112,6 +115,74 @@ def test_nothing_of_others_is_seen_or_touched(teams: tuple[Team, Team]) -> None:
     )
     answers = [(method, path, vision.ask(method, path, *body)[0]) for method, path, *body in refused]
     assert [one for one in answers if one[2] != 403] == []
+
+
+def test_a_tenant_may_do_what_the_command_line_does(teams: tuple[Team, Team]) -> None:
+    """Its own namespace is read for the queue that it names, and what has a size is scaled by its own field."""
+    vision, _ = teams
+    deployments = f"/apis/apps/v1/namespaces/{vision.namespace}/deployments"
+    one = {"name": "main", "image": "none"}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [one]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+    asked = (
+        ("GET", f"/api/v1/namespaces/{vision.namespace}"),
+        ("POST", deployments, web),
+        ("GET", f"{deployments}/web/scale"),
+        ("PATCH", f"{deployments}/web/scale", {"spec": {"replicas": 1}}),
+        ("GET", f"/apis/events.k8s.io/v1/namespaces/{vision.namespace}/events"),
+        ("DELETE", f"{deployments}/web"),
+    )
+    answers = [(method, path, vision.ask(method, path, *body)[0]) for method, path, *body in asked]
+    assert [one for one in answers if one[2] not in (200, 201)] == []
+
+
+def test_labels_of_a_namespace_choose_its_queues(stand: Installed, teams: tuple[Team, Team]) -> None:
+    """By the server for whoever writes, and by the brain for what waits already; with names, either is enough."""
+    vision, speech = teams
+    stand.nodes(1, gpus=1)
+    rules = [
+        {"key": "unit", "operator": "In", "values": ["research", "labs"]},
+        {"key": "left", "operator": "DoesNotExist"},
+    ]
+    chosen = {"matchLabels": {"tier": "gpu"}, "matchExpressions": rules}
+    queue = stand.queue(
+        "units", gpu={"guarantee": 1, "limit": 1}, namespaces=[speech.namespace], namespaceSelector=chosen
+    )
+
+    def label(team: Team, **labels: str | None) -> None:
+        path = f"/api/v1/namespaces/{team.namespace}"
+        code, text = ask(stand.plane, stand.plane.token(), "PATCH", path, {"metadata": {"labels": labels}}, APPLIED)
+        assert code == 200, text
+
+    def may(team: Team) -> bool:
+        probe = work("probe", queue, stand.scheduler)
+        code, text = team.ask("POST", f"{team.jobs()}?dryRun=All", probe)
+        assert code == 201 or f"namespace {team.namespace} may not use queue {queue}" in text, text
+        return code == 201
+
+    until(lambda: not may(vision), "it has no such labels")
+    assert may(speech), "it is listed, whatever its labels"
+    label(vision, unit="labs", tier="gpu")
+    until(lambda: may(vision), "now it has")
+    for other in ({"tier": "cpu"}, {"unit": "guests"}, {"left": "yes"}):
+        label(vision, **other)
+        until(lambda: not may(vision), f"not with {other}")
+        label(vision, unit="labs", tier="gpu", left=None)
+        until(lambda: may(vision), "and back")
+
+    stand.start("--lease-seconds=6")
+    for name in ("first", "second"):
+        assert vision.ask("POST", vision.jobs(), work(name, queue, stand.scheduler))[0] == 201
+    until(lambda: len(_running(vision)) == 1, "one runs, one waits")
+    [waits] = {"first", "second"} - _running(vision)
+    label(vision, unit=None)
+    until(
+        lambda: _why(vision, waits).startswith("NamespaceNotAllowed"), "what waits is told, in the words of the server"
+    )
+    assert len(_running(vision)) == 1, "what runs goes on"
+    label(vision, unit="research")
+    until(lambda: not _why(vision, waits).startswith("NamespaceNotAllowed"), "and waits for room again")
 
 
 def test_where_the_policy_cannot_look_the_brain_does(stand: Installed, teams: tuple[Team, Team]) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
+import yaml
 
 from hack.controlplane import ControlPlane, missing_toolchain
 from hack.controlplane.real_nodes import RealNodes, why_not
+from optimus.drivers.kube.opting_in import opting_in
 from tests.kube.body.clusters import Stand
 from tests.kube.real_nodes.ground import Ground
 
@@ -34,7 +35,7 @@ def real_nodes(containers: None, tmp_path_factory: pytest.TempPathFactory) -> It
     with ControlPlane(folder, controllers=True, real_nodes=True) as plane, RealNodes(plane) as nodes:
         first = Stand(plane, "first")
         first.serve_queues()
-        first.apply(files("optimus.drivers.kube").joinpath("opting_in.yaml").read_text())
+        first.apply(yaml.safe_dump_all(opting_in(name="optimus-scheduler", scheduler="optimus", home="optimus-system")))
         yield nodes
 
 

@@ -26,22 +26,29 @@ from optimus.api.specs.jobs import JobDocument, JobSpec, ReplicaSpec
 from optimus.api.specs.replicas import SOLE_ROLE, Bounds, GpuSpec, RequestFields, SizesSpec
 from optimus.api.specs.templates import NVIDIA_GPU
 from optimus.model import units
-from optimus.model.jobs import Job, JobType, Restart, Saving
+from optimus.model.jobs import Job, JobType, Restart, Saving, Template
 from optimus.model.nodes import Toleration
 from optimus.model.validation import workload_problems
 from optimus.model.workloads import Checkpoint, Group, Request, Role, Workload, WorkloadClass
 
 _LONG: Loc = ("spec", "replicaSpec")
 _LAST_MS = 253_402_300_799_999
-_DEFAULT_CLASS = {JobType.INTERACTIVE: WorkloadClass.INTERACTIVE, JobType.JOB: WorkloadClass.UNATTENDED}
+_DEFAULT_CLASS = {JobType.INTERACTIVE: WorkloadClass.INTERACTIVE, JobType.SERVICE: WorkloadClass.INFERENCE}
+_ON_ONE_MACHINE = (JobType.JOB, JobType.INTERACTIVE)
 
 
-def build_job(document: JobDocument, report: Report, now_ms: int) -> Job | None:
-    """The job, or None if the report says what is wrong with it. Findings that are kept are warnings."""
+def build_job(document: JobDocument, report: Report, now_ms: int, *, in_cluster: bool = False) -> Job | None:
+    """The job, or None if the report says what is wrong with it. Findings that are kept are warnings.
+
+    `in_cluster`: it becomes pods, made from its template as it is written. All types run, and images have programs."""
     said = Said(report)
     spec = document.spec
-    warn_of_unused(document, said)
-    template = template_of(spec, said)
+    if in_cluster:
+        template: Template | None = Template(command=_line(spec))
+    else:
+        _demand_type(spec, report)
+        warn_of_unused(document, said)
+        template = template_of(spec, said)
     role = _role(spec, said)
     workload = _workload(document, role, said, now_ms)
     _check_type(spec, role, said)
@@ -62,6 +69,21 @@ def build_job(document: JobDocument, report: Report, now_ms: int) -> Job | None:
     )
 
 
+def default_class(job_type: JobType) -> WorkloadClass:
+    return _DEFAULT_CLASS.get(job_type, WorkloadClass.UNATTENDED)
+
+
+def _line(spec: JobSpec) -> tuple[str, ...]:
+    container = first_container(spec)
+    return () if container is None else (*(container.command or ()), *(container.args or ()))
+
+
+def _demand_type(spec: JobSpec, report: Report) -> None:
+    if spec.job_type not in _ON_ONE_MACHINE:
+        hint = f"it runs {' and '.join(_ON_ONE_MACHINE)}"
+        report.add(("spec", "jobType"), f"this version cannot run {spec.job_type} jobs", hint)
+
+
 def _workload(document: JobDocument, role: Role, said: Said, now_ms: int) -> Workload:
     spec, metadata = document.spec, document.metadata
     restart_cost = said.duration("restartCost", spec.restart_cost_seconds, spec.restart_cost)
@@ -70,7 +92,7 @@ def _workload(document: JobDocument, role: Role, said: Said, now_ms: int) -> Wor
         id=f"{metadata.namespace}/{metadata.name}",
         queue=spec.queue,
         gang=Group(topology=spec.topology.to_topology(), roles=(role,)),
-        workload_class=spec.workload_class or _DEFAULT_CLASS[spec.job_type],
+        workload_class=spec.workload_class or default_class(spec.job_type),
         priority=spec.priority,
         preemptible=spec.preemptible,
         pools=spec.pools,

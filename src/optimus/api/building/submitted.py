@@ -7,7 +7,8 @@ Must not: compare documents with each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -16,7 +17,8 @@ from optimus.api.building.report import Report
 from optimus.api.documents import flat_record
 from optimus.api.findings import Finding, explain
 from optimus.api.locating import locate_pool, locate_queue
-from optimus.api.marks import Fault, Loc, MarkedMap
+from optimus.api.marks import Fault, Loc, MarkedMap, dotted
+from optimus.api.plain import to_marked
 from optimus.api.setting_aside import SetAsideNames
 from optimus.api.specs.clusters import PoolSpec
 from optimus.api.specs.jobs import JobDocument
@@ -25,6 +27,9 @@ from optimus.model import validation
 from optimus.model.jobs import Job
 from optimus.model.pools import NodePool
 from optimus.model.queues import Queue
+
+_READ = ("name", "namespace", "labels", "annotations")
+"""Of the metadata that a server has of an object."""
 
 
 def check_job(document: MarkedMap, report: Report, now_ms: int) -> Job | None:
@@ -45,6 +50,22 @@ def check_job(document: MarkedMap, report: Report, now_ms: int) -> Job | None:
     build_job(rest, second, now_ms)
     report.findings.extend(finding for finding in second.findings if not _touches(finding.loc, found))
     return None
+
+
+def read_cluster_job(stored: Mapping[str, Any], *, submitted_ms: int) -> tuple[Job | None, list[str]]:
+    """A UnifiedJob as a server has it, and what is wrong with it in words. What its rules let through is right, but for
+    what they cannot compare: amounts that stand in the template as well."""
+    read = {"metadata": {key: stored["metadata"].get(key) for key in _READ}, "spec": stored.get("spec")}
+    document, faults = to_marked(read, "")
+    if faults:
+        return None, [fault.message for fault in faults]
+    report = Report(document, SetAsideNames())
+    try:
+        job = build_job(JobDocument.model_validate(document), report, submitted_ms, in_cluster=True)
+    except ValidationError as error:
+        job, report.findings = None, list(explain(error, JobDocument))
+    wrong = [finding for finding in report.findings if not finding.keep]
+    return job, [f"{dotted(finding.loc)}: {finding.message}" for finding in wrong]
 
 
 def _without(document: MarkedMap, found: Iterable[Finding]) -> dict[str, object]:

@@ -151,6 +151,11 @@ def _from_one_to(most: int) -> PlainValidator:
 _TEXT = WithJsonSchema({"type": "string"})
 _POSITIVE = WithJsonSchema({"type": "integer", "minimum": 1})
 
+
+def _up_to(most: int) -> WithJsonSchema:
+    return WithJsonSchema({"type": "integer", "minimum": 1, "maximum": most})
+
+
 DnsLabel = Annotated[str, PlainValidator(_label), _TEXT]
 Word = Annotated[str, PlainValidator(read_word), _TEXT]
 Variable = Annotated[str, PlainValidator(_variable), _TEXT]
@@ -161,5 +166,5 @@ SignalName = Annotated[str, PlainValidator(_signal), _TEXT]
 Seconds = Annotated[int, _whole_seconds(1), _POSITIVE]
 """Whole seconds, more than none, counted in milliseconds."""
 SecondsOrNone = Annotated[int, _whole_seconds(0), WithJsonSchema({"type": "integer", "minimum": 0})]
-Replicas = Annotated[int, _from_one_to(MOST_REPLICAS), _POSITIVE]
-Parts = Annotated[int, _from_one_to(MOST_PARTS), _POSITIVE]
+Replicas = Annotated[int, _from_one_to(MOST_REPLICAS), _up_to(MOST_REPLICAS)]
+Parts = Annotated[int, _from_one_to(MOST_PARTS), _up_to(MOST_PARTS)]

@@ -60,17 +60,12 @@ from optimus.model.workloads import ANY_POOL, OnLoss, Preemptible
 
 API_VERSION = "optimus.dev/v1alpha1"
 KIND = "UnifiedJob"
-LATER_TYPES = ("PyTorchElastic", "HorovodElastic", "MPI", "Service")
-"""Known words that this version does not run."""
 
 
 def _read_type(value: Any) -> JobType:
-    runs = [str(member) for member in JobType]
-    if isinstance(value, str) and value in runs:
+    known = [str(member) for member in JobType]
+    if isinstance(value, str) and value in known:
         return JobType(value)
-    if value in LATER_TYPES:
-        raise complain(f"this version cannot run {value} jobs", f"it runs {' and '.join(runs)}")
-    known = [*runs, *LATER_TYPES]
     raise complain(f"there is no job type {shown(value)}", nearest(shown(value), known))
 
 

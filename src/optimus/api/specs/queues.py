@@ -15,9 +15,10 @@ Must not: look at other queues. The tree is checked by `optimus.model.validation
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from enum import StrEnum
+from typing import Annotated, Any, Self
 
-from pydantic import Field, PlainValidator, WithJsonSchema
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from optimus.api.specs.fields import (
     Capacity,
@@ -104,6 +105,10 @@ class PoolQuotaSpec(ResourceQuotas):
     name: Name
 
 
+MOST_NAMESPACES = 1_024
+"""Of those that a queue lists; more are chosen by their labels."""
+
+
 class QueueSpec(ResourceQuotas):
     """`gpu`, `cpu`, `memory` and `accelerators` beside `pools` are the quotas of the pool `default`."""
 
@@ -112,7 +117,7 @@ class QueueSpec(ResourceQuotas):
     rank: Integer = 0
     pools: tuple[PoolQuotaSpec, ...] = ()
     state: Annotated[QueueState, PlainValidator(choice(QueueState)), one_of(QueueState)] = QueueState.OPEN
-    namespaces: Names = ()
+    namespaces: Names = Field(default=(), json_schema_extra={"maxItems": MOST_NAMESPACES})
     max_wait: Duration | None = None
     max_wait_action: Annotated[WaitAction, PlainValidator(choice(WaitAction)), one_of(WaitAction)] = WaitAction.FIRST
     max_runtime: Duration | None = None
@@ -154,3 +159,37 @@ class QueueSpec(ResourceQuotas):
             created_ms=created_ms if self.created is None else max(0, self.created.resolve(now_ms)),
             namespaces=self.namespaces,
         )
+
+
+class LabelOperator(StrEnum):
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+
+
+class LabelRuleSpec(Spec):
+    key: Text
+    operator: Annotated[LabelOperator, PlainValidator(choice(LabelOperator)), one_of(LabelOperator)]
+    values: Texts = ()
+
+    @model_validator(mode="after")
+    def _values(self) -> Self:
+        needed = self.operator in (LabelOperator.IN, LabelOperator.NOT_IN)
+        if needed != bool(self.values):
+            raise complain(f"values must {'be given' if needed else 'be left out'} with operator {self.operator}")
+        return self
+
+
+class LabelSelectorSpec(Spec):
+    """As everywhere in Kubernetes: all of it must hold."""
+
+    match_labels: dict[Text, Text] = Field(default_factory=dict)
+    match_expressions: tuple[LabelRuleSpec, ...] = ()
+
+
+class ClusterQueueSpec(QueueSpec):
+    """On a cluster, where namespaces have labels."""
+
+    namespace_selector: LabelSelectorSpec | None = None
+    """Namespaces that may use it beside those it lists."""

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainValidator, WithJsonSchema, model_validator
 
-from optimus.api.specs.fields import Count, Cpu, Gpu, Memory, Name, Share, Spec, Text, complain, shown
+from optimus.api.specs.fields import Count, Cpu, Gpu, Memory, Name, Percent, Share, Spec, Text, complain, shown
 from optimus.model import units
 from optimus.model.gang_validation import size_problems
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
@@ -33,8 +33,10 @@ Bounds = tuple[int, int, tuple[int, ...]]
 
 
 def _read_sizes(value: Any) -> str | tuple[int, ...]:
-    if value in (POWERS_OF_TWO, ANY_SIZE):
-        return str(value)
+    alone = isinstance(value, list | tuple) and len(value) == 1  # a cluster keeps `[powersOfTwo]`: always a list
+    word = value[0] if alone else value
+    if word in (POWERS_OF_TWO, ANY_SIZE):
+        return str(word)
     if not isinstance(value, list | tuple) or not value:
         raise complain(f"must be {ANY_SIZE}, {POWERS_OF_TWO} or a list of sizes, not {shown(value)}")
     try:
@@ -128,6 +130,8 @@ class GpuSpec(Spec):
     fraction: Annotated[FractionSpec, BeforeValidator(_whole_request)] | None = None
     memory: Memory | None = None
     models: Annotated[tuple[ModelSpeed, ...], PlainValidator(_read_models), WithJsonSchema({})] = ()
+    speeds: dict[Text, Percent] | None = None
+    """Beside models that are only named, as a cluster keeps them."""
     activity: Share = 0
 
     @model_validator(mode="after")
@@ -142,6 +146,17 @@ class GpuSpec(Spec):
                 "whole devices go into count",
             )
         return self
+
+    @model_validator(mode="after")
+    def _speeds_of_models(self) -> GpuSpec:
+        for model in self.speeds or ():
+            if model not in [entry.model for entry in self.models]:
+                raise complain(f"speeds names {shown(model)}, which is not among models", "add it there")
+        return self
+
+    def models_with_speeds(self) -> tuple[ModelSpeed, ...]:
+        speeds = self.speeds or {}
+        return tuple(ModelSpeed(one.model, speeds.get(one.model, one.speed_percent)) for one in self.models)
 
 
 def _read_gpu(value: Any) -> Any:
@@ -178,7 +193,7 @@ class RequestFields(Spec):
             gpu_milli=gpu.fraction.request if gpu.fraction else WHOLE_DEVICE_MILLI,
             gpu_limit_milli=(gpu.fraction.limit or 0) if gpu.fraction else 0,
             gpu_memory_mib=gpu.memory or 0,
-            models=gpu.models,
+            models=gpu.models_with_speeds(),
             activity_milli=gpu.activity,
             cpu_milli=self.cpu or 0,
             memory_mib=self.memory or 0,

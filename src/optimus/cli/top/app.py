@@ -281,7 +281,7 @@ class Top(App[None]):
 
     def action_scale(self, by: int) -> None:
         if job := self._chosen_job():
-            replicas = max(self.world.jobs[job]["maxReplicas"] + by, 1)
+            replicas = keys.next_size(self.world.jobs[job], by)
             self._ask(lambda: self._target.scale(job, replicas))
 
     def action_cancel(self) -> None:

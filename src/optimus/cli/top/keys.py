@@ -97,3 +97,12 @@ def before_cancelling(job: str, view: Mapping[str, Any]) -> str:
     running = view["runningReplicas"]
     loses = f"\nIts {running} running replica{'s get' if running > 1 else ' gets'} the grace to end." if running else ""
     return f"Cancel {clean(job)} ({view['phase']}, queue {view['queue']})?{loses}"
+
+
+def next_size(view: Mapping[str, Any], by: int) -> int:
+    """One replica more or less, or the next of its sizes; beyond them, what will be refused in words."""
+    most, sizes = view["maxReplicas"], view.get("sizes") or ()
+    above, below = [size for size in sizes if size > most], [size for size in sizes if size < most]
+    if by > 0:
+        return int(above[0]) if above else most + by
+    return int(below[-1]) if below else max(most + by, 1)

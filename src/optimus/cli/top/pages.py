@@ -50,6 +50,11 @@ class Page(ModalScreen[None]):
         self.query_one("#page").border_title = self._title.replace("[", r"\[")
         self.query_one(Lines).focus()
 
+    @property
+    def is_left(self) -> bool:
+        """Off the stack, which happens before its lines are taken away, and before it is told so."""
+        return not self.is_attached or self not in self.app.screen_stack
+
     def put(self, lines: list[Line], hint: str = "Esc back") -> None:
         self.query_one(Lines).show(len(lines), lambda index: lines[index])
         self.query_one("#hint", Static).update(hint)
@@ -97,7 +102,7 @@ class Described(Page):
 
     def _told(self, answer: list[Line] | JobError) -> None:
         self._asks = False
-        if not self.is_attached:
+        if self.is_left:
             return
         if isinstance(answer, JobError):
             self.put(self._lines, f"{answer}  Esc back")
@@ -128,7 +133,7 @@ class Said(Page):
 
     def _begin(self) -> None:
         """Once it is known how wide a line is; it may have been left already."""
-        if self.is_attached and self.is_current:
+        if not self.is_left:
             self._listen(max(self.query_one(Lines).room - 1, 20))
 
     @work
@@ -162,7 +167,7 @@ class Said(Page):
         self._draw()
 
     def _draw(self) -> None:
-        if not self._fresh or not self.is_attached:
+        if not self._fresh or self.is_left:
             return
         self._fresh = False
         view = self.query_one(Lines)

@@ -130,9 +130,18 @@ class Seater:
         return list(reversed(self.room.view.levels)) if several and packs and near is None else []
 
     def _contents(self, part: Part, within: Bools | None, near: Ints | None, out: Seating) -> bool:
-        mark = len(out.seats)
+        """The largest first; where that fails, those with the fewest nodes to choose from: one that may be on a single
+        node finds it taken by another that could be anywhere."""
         items: list[Cell | Part] = [*part.cells, *part.parts]
-        for item in sorted(items, key=self._size, reverse=True):
+        largest_first = sorted(items, key=self._size, reverse=True)
+        if self._in_order(largest_first, within, near, out):
+            return True
+        narrowest_first = sorted(largest_first, key=self._choices)
+        return narrowest_first != largest_first and self._in_order(narrowest_first, within, near, out)
+
+    def _in_order(self, items: list[Cell | Part], within: Bools | None, near: Ints | None, out: Seating) -> bool:
+        mark = len(out.seats)
+        for item in items:
             placed = (
                 self._cell(item, within, near, out) if isinstance(item, Cell) else self._place(item, within, near, out)
             )
@@ -314,6 +323,11 @@ class Seater:
         if isinstance(item, Cell):
             return self._replica_size(item.role_index) * len(item.ordinals)
         return sum(self._size(cell) for cell in item.all_cells())
+
+    def _choices(self, item: Cell | Part) -> int:
+        """How many nodes its replicas may be on, by their rules."""
+        cells = (item,) if isinstance(item, Cell) else item.all_cells()
+        return min((int(self.shape_of(cell.role_index).allowed.sum()) for cell in cells), default=0)
 
     def _replica_size(self, role: int) -> int:
         shape = self.shape_of(role)

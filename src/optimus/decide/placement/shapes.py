@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from optimus.decide.placement.neighbours import Reach, Rule, compiled
-from optimus.model.nodes import WHOLE_DEVICE_MILLI, Node, Taint
+from optimus.model.nodes import WHOLE_DEVICE_MILLI, Taint
 from optimus.model.pools import Strategy
 from optimus.model.rules import NEAR, Where
 from optimus.model.workloads import Request, Role, Workload
@@ -128,16 +128,8 @@ def _by_taints(workload: Workload, where: Where, view: PoolView) -> Bools:
     """[node] whether its taints let it be there."""
     found = np.ones(view.size, dtype=np.bool_)
     for i in view.tainted:
-        found[i] = _tolerates(workload, where, view.nodes[i])
+        found[i] = where.tolerates(view.nodes[i], workload.tolerations)
     return found
-
-
-def _tolerates(workload: Workload, where: Where, node: Node) -> bool:
-    tolerations = (*workload.tolerations, *where.tolerations)
-    return all(
-        taint.effect == "PreferNoSchedule" or any(toleration.accepts(taint) for toleration in tolerations)
-        for taint in node.taints
-    )
 
 
 def _rules(workload: Workload, where: Where, scalars: Ints, snapshot: Snapshot) -> list[Rule]:

@@ -19,6 +19,7 @@ from optimus.kube.client import APPLY
 from optimus.kube.errors import NotFound
 
 MANAGER = "optimus-install"
+CRD = "CustomResourceDefinition"
 PATIENCE_S = 30.0
 LOOK_S = 0.5
 
@@ -31,6 +32,7 @@ async def apply(client: Client, objects: list[dict[str, Any]], *, dry_run: bool 
     """Tells each as it is done. `dry_run`: the server judges, and keeps nothing."""
     discovery = Discovery(client)
     await discovery.refresh()
+    await _demand_served(discovery, objects)
     for one in objects:
         meta = one["metadata"]
         named = f"{one['kind'].lower()}/{meta['name']}"
@@ -48,6 +50,18 @@ async def apply(client: Client, objects: list[dict[str, Any]], *, dry_run: bool 
         except KubeError as error:
             raise ApplyError(f"{named}: {error}") from None
         yield named
+
+
+async def _demand_served(discovery: Discovery, objects: list[dict[str, Any]]) -> None:
+    """Before anything is applied: half an installation helps nobody. What a CRD among them makes comes with it."""
+    made = {(one["spec"]["group"], one["spec"]["names"]["kind"]) for one in objects if one["kind"] == CRD}
+    wanted = {(one["apiVersion"], one["kind"]) for one in objects}
+    for version, kind in sorted(wanted):
+        if (version.rpartition("/")[0], kind) in made:
+            continue
+        if await discovery.resource(kind_name(version, kind), version) is None:
+            hint = "; without --opting-in it is not needed" if kind.startswith("MutatingAdmissionPolicy") else ""
+            raise ApplyError(f"nothing was applied: the server does not serve {kind} of {version}{hint}")
 
 
 async def _resource(discovery: Discovery, one: dict[str, Any]) -> Resource:

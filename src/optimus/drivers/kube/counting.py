@@ -21,13 +21,20 @@ so a number is not used again before all who were told to take it have gone.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from optimus.drivers.kube.selectors import Whom
+from optimus.drivers.kube.selectors import Selector, Whom
+from optimus.model.reasons import Code, Reason, reason
 from optimus.model.rules import EVERYWHERE, NEAR, Bond, NeighbourRule
 
+MOST_TERMS, MOST_LEVELS = 64, 8
+"""Of one pod: terms of affinity, anti-affinity and spreading together; levels that are told apart beyond that."""
+MOST_SUBJECTS, MOST_OF_ONE = 2048, 512
+"""In all, and of those that pods of one namespace were the first to need: each may be a column of the brain's tables.
+With 2,000 of them and 1,000 nodes, the first decision takes about a second."""
 MANY_KINDS = 1024
 """Answers are kept for so many kinds of pods beside two for each pod that is there."""
 
@@ -107,8 +114,15 @@ class Counting:
         """Numbers that mean nothing any more, but are still in somebody's books."""
         self._free: list[int] = []
         self._next = 0
-        self._keys: set[str] = set()
-        """Of labels that a selector has asked for."""
+        self._keys: Counter[str] = Counter()
+        """Labels that selectors ask for, and how many do."""
+        self._first: dict[_Subject, str] = {}
+        """The namespace that was the first to need it; empty where it is in the place of too many."""
+        self._spent: Counter[str] = Counter()
+        """By namespace: of how many it was the first."""
+        self._beyond: dict[str, tuple[Social, bool]] = {}
+        """Pods for whose rules there are too many already, as they were seen."""
+        self._freed = False
         self._meant: dict[_Kind, list[_Matching | _Having]] = {}
         """By kind of pod: the selectors it matches."""
 
@@ -125,21 +139,51 @@ class Counting:
             self._meant.clear()
             self.version += 1
 
+    def namespaces_with(self, selector: Selector) -> list[str]:
+        return [name for name, labels in self._namespaces.items() if selector.accepts(labels)]
+
     def see(self, pod: str, social: Social, *, to_place: bool = True) -> None:
         """A pod that takes room, or wants to. `to_place`: it may have to be placed, so that its own rules matter; of
         others only what they take, and whom they keep apart from."""
-        self._pods[pod] = social
         needed = tuple(dict.fromkeys(_subjects(social) if to_place else _imposed(social)))
+        self._beyond.pop(pod, None)
+        if self._is_full(social.namespace, sum(1 for subject in needed if subject not in self._numbers)):
+            self._beyond[pod] = (social, to_place)
+            social = coarse(social)
+            needed = tuple(_imposed(social))
+        self._pods[pod] = social
         before = self._subjects_of.get(pod, ())
         self._subjects_of[pod] = needed
         for subject in needed:
-            self._use(subject)
+            self._use(subject, social.namespace if pod not in self._beyond else "")
         for subject in before:
             self._release(subject)
+
+    def admit(self) -> None:
+        """Those that were too many, the first ones first, since others have gone."""
+        full: set[str] = set()
+        for pod, (social, to_place) in list(self._beyond.items()) if self._freed else ():
+            if social.namespace not in full:
+                self.see(pod, social, to_place=to_place)
+                full |= {social.namespace} if pod in self._beyond else set()
+        self._freed = False
+
+    def full(self, pod: str) -> Reason | None:
+        """Why it cannot be placed, if its rules are too many for those that there are."""
+        if pod not in self._beyond:
+            return None
+        namespace = self._beyond[pod][0].namespace
+        own = f"pods of namespace {namespace} have {self._spent[namespace]} of at most {MOST_OF_ONE}"
+        told = f"its rules about other pods are not counted: {own}, all have {len(self._numbers)} of {MOST_SUBJECTS}"
+        return reason(Code.NOT_READY, missing=f"{told}; write fewer or the same as others, or wait until others end")
+
+    def _is_full(self, namespace: str, more: int) -> bool:
+        return more > 0 and (self._spent[namespace] + more > MOST_OF_ONE or len(self._numbers) + more > MOST_SUBJECTS)
 
     def forget(self, pod: str) -> None:
         if self._pods.pop(pod, None) is None:
             return
+        self._beyond.pop(pod, None)
         for subject in self._subjects_of.pop(pod):
             self._release(subject)
         for number in self._told.pop(pod, ()):
@@ -150,6 +194,8 @@ class Counting:
 
     def takes(self, pod: str) -> tuple[str, ...]:
         """The counters of which it takes one each, sorted."""
+        if not self._numbers:
+            return ()
         social = self._pods[pod]
         subjects: list[_Subject] = [*self._matching(social), *map(_Having, social.apart)]
         subjects += [_Using(social.namespace, claim) for claim in social.sole_claims]
@@ -162,7 +208,9 @@ class Counting:
 
     def rules(self, pod: str) -> tuple[NeighbourRule, ...]:
         """All that bind it: its own, and those of others who keep apart from it. It must have been seen as one to
-        place."""
+        place; of one that is beyond all counting (`full`) there are none."""
+        if pod in self._beyond:
+            return ()
         social = self._pods[pod]
         found = [*self._near(social), *self._apart(social), *self._spread(social)]
         found += [
@@ -244,7 +292,7 @@ class Counting:
     def _counter(self, subject: _Subject) -> str:
         return _name(self._numbers[subject])
 
-    def _use(self, subject: _Subject) -> None:
+    def _use(self, subject: _Subject, namespace: str) -> None:
         self._users[subject] = self._users.get(subject, 0) + 1
         if subject in self._numbers:
             return
@@ -253,24 +301,29 @@ class Counting:
         else:
             number, self._next = self._next, self._next + 1
         self._numbers[subject] = number
+        self._first[subject] = namespace
+        self._spent[namespace] += 1
         self._takers[number] = set()
         self.version += 1
         if not isinstance(subject, _Using):
-            self._ask_for({key for whom in subject.whoms for key in whom.label_keys()})
+            self._ask_for(_label_keys(subject.whoms))
             for kind, meant in self._meant.items():
                 if self._is_meant(kind, subject.whoms):
                     meant.append(subject)
 
     def _ask_for(self, keys: set[str]) -> None:
-        if not keys <= self._keys:
-            self._keys |= keys
+        if not keys <= self._keys.keys():
             self._meant.clear()  # pods that were alike may differ in this
+        self._keys.update(keys)
 
     def _release(self, subject: _Subject) -> None:
         self._users[subject] -= 1
         if self._users[subject]:
             return
         del self._users[subject]
+        self._freed = True
+        payer = self._first.pop(subject)
+        _less(self._spent, payer)
         number = self._numbers.pop(subject)
         self._retired.add(number)
         self._reuse_if_over(number)
@@ -279,11 +332,34 @@ class Counting:
             for meant in self._meant.values():
                 if subject in meant:
                     meant.remove(subject)
+            for key in _label_keys(subject.whoms):
+                _less(self._keys, key)
 
     def _reuse_if_over(self, number: int) -> None:
         if number in self._retired and not self._takers[number]:
             self._retired.discard(number)
             heapq.heappush(self._free, number)
+
+
+def coarse(social: Social) -> Social:
+    """For one that says more than is counted: it is not placed by rules, and where it is, it keeps apart from everybody
+    whom it may mean. Too much is kept away, never too little."""
+    meant = [term for term in social.apart if term.whom.selector is not None]
+    at_home = all(one.whom.among is None and one.whom.namespaces == (social.namespace,) for one in meant)
+    whom = Whom(Selector(), (social.namespace,)) if at_home else Whom(Selector(), (), Selector())
+    levels = sorted({term.level for term in meant})
+    levels = [EVERYWHERE] if len(levels) > MOST_LEVELS else levels
+    return structs.replace(social, near=(), spread=(), apart=tuple(Term(whom, level) for level in levels))
+
+
+def _label_keys(whoms: Iterable[Whom]) -> set[str]:
+    return {key for whom in whoms for key in whom.label_keys()}
+
+
+def _less(counted: Counter[str], name: str) -> None:
+    counted[name] -= 1
+    if not counted[name]:
+        del counted[name]
 
 
 def _subjects(social: Social) -> list[_Subject]:

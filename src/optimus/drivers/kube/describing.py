@@ -10,16 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from optimus.drivers.kube.grouping import Group, RoleInGroup
 from optimus.drivers.kube.grouping.kinds import StopHow
 from optimus.model.reasons import Code, Reason, counted, reason
 from optimus.model.rules import Where
+from optimus.model.validation import workload_problems
 from optimus.model.workloads import ANY_POOL, Checkpoint, OnLoss, Preemptible, Request, Role, Workload
 from optimus.model.workloads import Group as Gang
 
 DEFAULT_QUEUE = "default"
+UNIFIED = "optimus.dev/UnifiedJob"
+NOBODY = "~"
+"""No pod can have this role."""
 LOSS_GRACE_MS = 120_000
 """How long a controller may take to create a pod again that was lost, before the gang starts again as a whole."""
 
@@ -30,23 +34,21 @@ class Needs(Struct, frozen=True):
     request: Request
     where: Where
     obstacle: Reason | None = None
+    running: int = 0
+    reach: int = 0
+    """How many replicas have a place, and the first ordinal above theirs."""
+    awaited: bool = False
+    """Places wait for pods: whoever has one, or none yet, stays."""
 
 
 def describe(group: Group, needs_of: Callable[[RoleInGroup], Needs], queue: str) -> Workload:
     """`queue`: that of its namespace, where the group names none."""
-    needs = {role.name: needs_of(role) for role in group.roles}
+    alive = [role for role in group.roles if role.count or role.min or role.pods]
+    needs = {role.name: needs_of(role) for role in alive}
+    if group.kind == UNIFIED:
+        return _describe_job(group, tuple(_role(role, needs[role.name]) for role in alive), needs, queue)
     ends = group.kind == "Pod" or group.stop.how is StopHow.NEVER  # whoever stops it ends it: moved is lost
-    roles = tuple(
-        Role(
-            name=role.name,
-            min=max(role.min, 0),
-            max=max(role.count, role.min, 1),
-            request=needs[role.name].request,
-            where=needs[role.name].where,
-        )
-        for role in group.roles
-        if role.count or role.min
-    )
+    roles = tuple(_role(role, needs[role.name]) for role in alive)
     return Workload(
         id=group.id,
         queue=group.queue or queue,
@@ -70,6 +72,52 @@ def describe(group: Group, needs_of: Callable[[RoleInGroup], Needs], queue: str)
     )
 
 
+def _describe_job(group: Group, roles: tuple[Role, ...], needs: dict[str, Needs], queue: str) -> Workload:
+    """As it was written; what its pods need is read from them, or from the template."""
+    if group.job is None:
+        return stand_in(group.id, group.queue or queue, reason(Code.MALFORMED, problem="; ".join(group.problems)))
+    written = group.job.workload
+    obstacle = _obstacle(group, needs)
+    if obstacle is None and group.backs_off and not any(one.running for one in needs.values()):
+        obstacle = reason(Code.NOT_READY, missing=group.backs_off)
+    return structs.replace(
+        written,
+        id=group.id,
+        queue=group.queue or queue,
+        gang=Gang(topology=written.gang.topology, roles=roles),
+        node_selector=(),  # in the template: `Role.where` has it
+        tolerations=(),
+        submitted_ms=read_time(group.created),
+        suspended=group.suspended,
+        obstacle=obstacle,
+    )
+
+
+def _role(role: RoleInGroup, needs: Needs) -> Role:
+    """Of which one in the middle was lost, and nobody is too many, has ordinals beyond its number: they are kept."""
+    least, most = max(role.min, 0), max(role.count, role.min, 1)
+    sizes = role.sizes
+    if needs.reach > most >= needs.running:
+        sizes = () if needs.awaited else role.sizes or tuple(range(max(least, 1), most + 1))
+        most = needs.reach
+    return Role(name=role.name, min=least, max=most, sizes=sizes, request=needs.request, where=needs.where)
+
+
+def stand_in(gang: str, queue: str, why: Reason) -> Workload:
+    """In the place of one that cannot be used: people are told why, and nothing of it is placed."""
+    nobody = Role(name=NOBODY, min=1, max=1, request=Request())
+    return Workload(id=gang, queue=queue, gang=Gang(roles=(nobody,)), obstacle=why)
+
+
+def usable(workload: Workload) -> Workload:
+    """Itself, if the brain can count with it."""
+    problems = workload_problems(workload)
+    if not problems:
+        return workload
+    words = f"{problems[0].path} {problems[0].message}".strip()
+    return stand_in(workload.id, workload.queue or DEFAULT_QUEUE, reason(Code.MALFORMED, problem=words))
+
+
 def _obstacle(group: Group, needs: dict[str, Needs]) -> Reason | None:
     """What stands in its way, whatever room there is. A gang that waits to be admitted has no pods yet, and needs
     none."""
@@ -89,7 +137,8 @@ def _obstacle(group: Group, needs: dict[str, Needs]) -> Reason | None:
 
 
 def read_time(text: str | None) -> int:
-    """RFC 3339 as milliseconds; 0 if there is none."""
-    if not text:
+    """RFC 3339 as milliseconds; 0 if there is none. Operators write what they like where no schema says otherwise."""
+    try:
+        return int(datetime.fromisoformat(text).astimezone(UTC).timestamp() * 1000) if text else 0
+    except (ValueError, OverflowError):
         return 0
-    return int(datetime.fromisoformat(text).astimezone(UTC).timestamp() * 1000)

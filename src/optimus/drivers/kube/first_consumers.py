@@ -97,15 +97,20 @@ def waits_for_consumer(claim: VolumeClaim, classes: Mapping[str, StorageClass]) 
     return not claim.spec.volume_name and found is not None and found.volume_binding_mode == "WaitForFirstConsumer"
 
 
-def claims_of(pod: Pod, claims: Mapping[str, VolumeClaim]) -> list[VolumeClaim]:
-    """Those that are there."""
+def claim_names(pod: Pod) -> list[str]:
+    """Of volumes, as it or its template names them."""
     names = []
     for volume in pod.spec.volumes or ():
         if volume.persistent_volume_claim is not None:
             names.append(volume.persistent_volume_claim.claim_name)
         elif volume.ephemeral is not None:
             names.append(f"{pod.metadata.name}-{volume.name}")
-    found = (claims.get(f"{pod.metadata.namespace}/{name}") for name in dict.fromkeys(names))
+    return list(dict.fromkeys(names))
+
+
+def claims_of(pod: Pod, claims: Mapping[str, VolumeClaim]) -> list[VolumeClaim]:
+    """Those that are there."""
+    found = (claims.get(f"{pod.metadata.namespace}/{name}") for name in claim_names(pod))
     return [claim for claim in found if claim is not None]
 
 

@@ -12,29 +12,31 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from optimus import __version__
 from optimus.drivers.kube.acting import Acting
+from optimus.drivers.kube.brain import Brain
 from optimus.drivers.kube.describing import read_time
 from optimus.drivers.kube.mirror import Mirror
 from optimus.drivers.kube.objects import Pod
 from optimus.drivers.kube.standing import NO_QUEUE_LABEL, Share, Standing, look
-from optimus.engine.engine import Engine
 from optimus.kube import Election, Reflector
-from optimus.kube.counting import Counters
+from optimus.kube.counting import BOUNDS_S, Counters
 from optimus.kube.events import Recorder
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
-from optimus.model.observations import Observation
 from optimus.model.plans import Evict, Grow, Plan, Shrink, Start
 from optimus.model.reasons import Code
 from optimus.telemetry import Family, Histogram, Kind, Metric, process
-from optimus.telemetry.exposition import LONG_SECONDS, Sample, Summed
+from optimus.telemetry.exposition import LONG_SECONDS, Sample
 
 LOOK_SHARE = 20
 """Looking at queues and pools takes one part in so many of the time: after each turn where it is cheap, and less often
 in a large cluster with ten turns a second."""
+
+
+STUCK_S = 300.0
 
 
 def _counter(name: str, about: str, *labels: str) -> Metric:
@@ -57,6 +59,7 @@ DECISION = _histogram("decision", "From facts to a plan.")
 ACTIONS = _counter("plan_actions", "What plans asked for: Start, Grow, Hold, Shrink, Evict, Drop, Reject.", "action")
 CUT_PLANS = _counter("incomplete_plans", "Plans that the work budget cut short.")
 PROBLEMS = _counter("unusable_facts", "Facts the brain could not use; the log says which.")
+ASIDE = _gauge("objects_put_aside", "Objects that could not be taken in; the log says why.", "kind")
 PREEMPTIONS = _counter(
     "preemptions", "Workloads stopped or made smaller by a decision, by the queue they are of.", "queue", "reason"
 )
@@ -64,6 +67,12 @@ PREEMPTIONS = _counter(
 BIND = _histogram("bind", "From the decision that places a pod until the watch shows it bound.")
 WAITED = _histogram("pod_scheduling", "From the creation of a pod until it is bound.", "queue")
 FAILED_BINDS = _counter("bind_failures", "Binds that did not come about; their places were given back.")
+STUCK = _gauge(
+    "evictions_stuck",
+    "Pods that should have left five minutes ago: refused (the server does not let them be told to end), terminating"
+    " (told, and still there).",
+    "state",
+)
 UNSETTLED = _gauge("unsettled_writes", "Binds and departures of which the end is not known yet.")
 
 RUNNING = _gauge("workloads_running", "Workloads that have room.", "queue")
@@ -80,6 +89,8 @@ POOL_FREE = _gauge("pool_gpus_free", "GPUs that nobody has, on nodes that take w
 POOL_FRAGMENTED = _gauge("pool_gpus_fragmented", "Of the free GPUs, those on nodes of which others are in use.", "pool")
 CONDITIONS = _gauge("conditions", "1 for each trouble with the set-up of queues, pools or policy.", "subject", "code")
 
+WATCH_SYNCED = _gauge("watch_synced", "1 once everything of this kind has been read.", "kind")
+BEGUN_ANEW = _counter("parts_restarted", "Times that a part which tells people of decisions had to begin anew.", "part")
 LAG = _gauge("watch_lag_seconds", "Since the server said anything of this kind; up to two minutes are usual.", "kind")
 RELISTS = _counter("watch_relists", "Times that everything of this kind was read anew.", "kind")
 WATCH_FAILURES = _counter("watch_failures", "Watches that broke off or were refused.", "kind")
@@ -88,9 +99,7 @@ UNREADABLE = _counter("watch_unreadable", "Objects that could not be read.", "ki
 REQUESTS = _counter(
     "api_requests", "Requests by verb and status; without an answer, why there is none.", "verb", "code"
 )
-REQUEST_TIME = Metric(
-    "optimus_api_request_duration_seconds", Kind.SUMMARY, "From asking until the answer begins.", ("verb",)
-)
+REQUEST_TIME = _histogram("api_request", "From asking until the answer begins.", "verb")
 IN_FLIGHT = _gauge("api_requests_in_flight", "Requests under way, without watches.")
 RENEWED = _counter("credentials_renewed", "Times that a token was refused and read again.")
 DROPPED_EVENTS = _counter("events_dropped", "Events of Kubernetes that were not written.")
@@ -104,29 +113,20 @@ METRICS = (
         ACTIONS,
         CUT_PLANS,
         PROBLEMS,
+        ASIDE,
         PREEMPTIONS,
         BIND,
         WAITED,
         FAILED_BINDS,
+        STUCK,
         UNSETTLED,
     ),
     *(RUNNING, WAITING, ALLOCATED, GUARANTEE, LIMIT, BORROWED, SHARE, DEMAND),
     *(POOL_NODES, POOL_GPUS, POOL_FREE, POOL_FRAGMENTED, CONDITIONS),
+    *(WATCH_SYNCED, BEGUN_ANEW),
     *(LAG, RELISTS, WATCH_FAILURES, CHANGES, UNREADABLE, REQUESTS, REQUEST_TIME, IN_FLIGHT, RENEWED, DROPPED_EVENTS),
     *process.METRICS,
 )
-
-
-class TimedEngine(Engine):
-    """One that knows how long its last step took."""
-
-    took_s = 0.0
-
-    def step(self, observations: Sequence[Observation], now_ms: int) -> Plan:
-        begun = time.monotonic()
-        plan = super().step(observations, now_ms)
-        self.took_s = time.monotonic() - begun
-        return plan
 
 
 class Metrics:
@@ -136,12 +136,13 @@ class Metrics:
         self.counters: list[Counters] = []
         self.reflectors: Mapping[str, Reflector[Any]] = {}
         self.synced = False
+        self.begun_anew: Counter[str] = Counter()
         self.election: Election | None = None
         self.leads: Callable[[], bool] = lambda: False
         self.standing: Standing | None = None
         """As it was after the last turn; None while another one leads."""
         self._mirror, self._clock = mirror, clock
-        self._engine: TimedEngine | None = None
+        self._engine: Brain | None = None
         self._acting: Acting | None = None
         self._recorder: Recorder | None = None
         self._look_after = 0.0
@@ -155,7 +156,7 @@ class Metrics:
 
     # -- what happens -------------------------------------------------------------------------------------------------
 
-    def lead(self, engine: TimedEngine, acting: Acting, recorder: Recorder, leads: Callable[[], bool]) -> None:
+    def lead(self, engine: Brain, acting: Acting, recorder: Recorder, leads: Callable[[], bool]) -> None:
         """From now on, until `lead_over`."""
         self.leads, self._engine, self._acting, self._recorder = leads, engine, acting, recorder
 
@@ -204,7 +205,7 @@ class Metrics:
 
     def _queue_of(self, workload: str) -> str:
         known = self._mirror.workloads.get(workload)
-        return known.queue if known is not None and known.queue in self._mirror.queues else NO_QUEUE_LABEL
+        return known.queue if known is not None and known.queue in self._mirror.tenants.queues else NO_QUEUE_LABEL
 
     # -- what is told -------------------------------------------------------------------------------------------------
 
@@ -217,10 +218,12 @@ class Metrics:
             Family(ACTIONS, dict(self._actions)),
             Family(CUT_PLANS, {(): self._cut}),
             Family(PROBLEMS, {(): self._problems}),
+            Family(ASIDE, {(kind,): count for kind, count in self._mirror.aside.counts().items()}),
             Family(PREEMPTIONS, dict(self._preemptions)),
             Family(BIND, {(): self._bind}),
             Family(WAITED, dict(self._waited)),
             Family(FAILED_BINDS, {(): self._failed_binds()}),
+            Family(STUCK, self._stuck()),
             Family(UNSETTLED, {(): self._acting.unsettled if self._acting is not None else 0}),
             Family(DROPPED_EVENTS, {(): self._dropped_events()}),
             *_standing_families(self.standing or Standing((), ())),
@@ -229,9 +232,25 @@ class Metrics:
             *process.families(),
         ]
 
+    def _stuck(self) -> dict[tuple[str, ...], Sample]:
+        if self._acting is None:
+            return {}
+        due_ms = (time.time() - STUCK_S) * 1000
+        gone = (
+            read_time(pod.metadata.deletion_timestamp)  # when its grace is over
+            for pod in self._mirror.pods.values()
+            if pod.metadata.deletion_timestamp and pod.spec.node_name and not pod.over and self._mirror.is_ours(pod)
+        )
+        return {
+            ("refused",): self._acting.refused_to_leave(STUCK_S),
+            ("terminating",): sum(at_ms < due_ms for at_ms in gone),
+        }
+
     def _watch_families(self) -> list[Family]:
         seen = {(name,): one.reflection for name, one in self.reflectors.items()}
         return [
+            Family(WATCH_SYNCED, {(name,): int(one.synced.is_set()) for name, one in self.reflectors.items()}),
+            Family(BEGUN_ANEW, {(part,): count for part, count in self.begun_anew.items()}),
             Family(LAG, {kind: one.quiet_s() for kind, one in seen.items()}),
             Family(RELISTS, {kind: one.fillings for kind, one in seen.items()}),
             Family(WATCH_FAILURES, {kind: one.failures + one.expired for kind, one in seen.items()}),
@@ -241,17 +260,14 @@ class Metrics:
 
     def _request_families(self) -> list[Family]:
         requests: Counter[tuple[str, ...]] = Counter()
-        seconds: Counter[str] = Counter()
+        times: dict[tuple[str, ...], Histogram] = {}
         for one in self.counters:
             requests.update(one.requests)
-            seconds.update(one.seconds)
-        counts: Counter[str] = Counter()
-        for (verb, _), count in requests.items():
-            counts[verb] += count
-        times: dict[tuple[str, ...], Sample] = {(v,): Summed(counts[v], total) for v, total in seconds.items()}
+            for verb, counts in one.took.items():
+                times.setdefault((verb,), Histogram(BOUNDS_S)).add(counts, one.seconds[verb])
         return [
             Family(REQUESTS, dict(requests)),
-            Family(REQUEST_TIME, times),
+            Family(REQUEST_TIME, dict(times)),
             Family(IN_FLIGHT, {(): sum(one.in_flight for one in self.counters)}),
             Family(RENEWED, {(): sum(one.renewed_credentials for one in self.counters)}),
         ]

@@ -6,7 +6,8 @@
 
 Why: an API server tells the same thing many times, in any order, and from the beginning after every break; the brain
 is told only what is new to it.
-Owns: every pod and node that matters, which pod is which replica, and the difference between what is and what was told.
+Owns: every pod that matters, which pod is which replica, and the difference between what is and what was told. Nodes
+are in `hosting`.
 Must not: talk to a server, read a clock, or decide.
 
 A replica, as far as the brain knows, by its pod:
@@ -18,34 +19,36 @@ A replica, as far as the brain knows, by its pod:
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Set
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import structs
 
+from optimus.drivers.kube.aside import Aside, Thing, bare
+from optimus.drivers.kube.claiming import Claims, Users
+from optimus.drivers.kube.columns import Columns
 from optimus.drivers.kube.counting import Counting
-from optimus.drivers.kube.describing import DEFAULT_QUEUE, Needs, describe, read_time
-from optimus.drivers.kube.first_consumers import SPARE, Shape, claims_of, volume_counts
+from optimus.drivers.kube.dependents import Dependents
+from optimus.drivers.kube.describing import DEFAULT_QUEUE, UNIFIED, Needs, describe, read_time, stand_in, usable
+from optimus.drivers.kube.devices import GPU_DRIVERS, Catalog
+from optimus.drivers.kube.dividing import Division, shared
 from optimus.drivers.kube.grouping import Group, Groups, Kinds, ObjectRef, RoleInGroup, Slot
-from optimus.drivers.kube.grouping.overrides import QUEUE, SCHEDULER, SLOT, TERM
-from optimus.drivers.kube.nodes import read_node, taken_beside
-from optimus.drivers.kube.objects import Anything, Meta, Namespace, Pod, PodSpec
+from optimus.drivers.kube.hosting import Hosting
+from optimus.drivers.kube.nodes import amounts_of
+from optimus.drivers.kube.objects import Anything, Meta, Pod
 from optimus.drivers.kube.objects import Node as KubeNode
 from optimus.drivers.kube.places import Places, Seat, Told
-from optimus.drivers.kube.pods import PodNeeds, among_others, read_pod, with_at_least, with_counters
+from optimus.drivers.kube.pods import PodNeeds, among_others, read_pod, same_rules
 from optimus.drivers.kube.remembering import remembered, runs
 from optimus.drivers.kube.requests import GPU_NAMES
+from optimus.drivers.kube.tenants import Tenants
 from optimus.drivers.kube.volumes import Around
-from optimus.model.nodes import WHOLE_DEVICE_MILLI, Node
+from optimus.model.gangs import same_places
+from optimus.model.nodes import Node
 from optimus.model.observations import (
     NodeGone,
-    NodeSeen,
     Observation,
     Outcome,
-    PoolGone,
-    PoolSeen,
-    QueueGone,
-    QueueSeen,
     SlotDone,
     SlotGone,
     SlotRunning,
@@ -53,14 +56,10 @@ from optimus.model.observations import (
     WorkloadEnded,
     WorkloadSeen,
 )
-from optimus.model.pools import NodePool
-from optimus.model.queues import Queue
-from optimus.model.reasons import Code, Reason, reason
+from optimus.model.reasons import Reason
 from optimus.model.workloads import Request, Workload
 
 SCHEDULER_NAME = "optimus"
-OUR_NOTES = frozenset({SLOT, TERM})
-"""Annotations that a bind leaves on a pod; they say nothing of what it needs."""
 
 
 class Mirror:
@@ -70,96 +69,137 @@ class Mirror:
         *,
         scheduler_name: str = SCHEDULER_NAME,
         gpu_names: tuple[str, ...] = GPU_NAMES,
+        gpu_drivers: tuple[str, ...] = GPU_DRIVERS,
         default_queue: str = DEFAULT_QUEUE,
+        opting_in: bool = False,
     ) -> None:
+        """`opting_in`: namespaces that opt in are given to us; to the one called optimus they always are."""
         self.groups = Groups(kinds)
         self.pods: dict[str, Pod] = {}
         """By uid: ours, and others that take room."""
-        self.nodes: dict[str, KubeNode] = {}
-        self.queues: dict[str, Queue] = {}
-        self.pools: dict[str, NodePool] = {}
-        """The last good ones."""
-        self.around = Around()
+        self.around = Around(devices=Claims(catalog=Catalog(gpu_drivers)))
+        self.dependents = Dependents()
         self.workloads: dict[str, Workload] = {}
         """As the brain knows them."""
+        self.steered: set[str] = set()
+        """Those of them that are jobs of ours, whose controller follows a number."""
+        self.aside = Aside()
+        self._columns = Columns()
+        self.refused: dict[str, Workload] = {}
+        """Gangs that are put aside because the brain could not take them in, as they were then."""
         self._scheduler_name, self._gpu_names, self._default_queue = scheduler_name, gpu_names, default_queue
         self._counting = Counting()
+        self.tenants = Tenants(self.aside, self._counting, self._look_at_namespace)
         self._counted_version = 0
         self._needs: dict[str, PodNeeds] = {}
-        self._drivers: dict[str, dict[str, int]] = {}
-        """By node: how many volumes its storage drivers attach there."""
-        self._shapes: set[Shape] = set()
-        """Volumes that pods of ours have asked for and that must be there already."""
-        self._spare: dict[str, dict[str, int]] = {}
-        """By node: how many there are of each, as the brain was told."""
-        self._look_for_volumes = False
-        self._on_node: dict[str, set[str]] = {}
-        """By node: uids of pods that take room there."""
+        self._hosting = Hosting(
+            self.pods,
+            self._counting,
+            self.needs_of,
+            self._request_known,
+            self._broken_node,
+            self._node_changed,
+            lambda: self.around.devices.catalog,
+            gpu_names,
+            self._columns.asked,
+        )
+        self.nodes = self._hosting.nodes
+        self._spare, self.surplus = self._hosting.spare, self._hosting.surplus
+        self._users = Users()
         self._places = Places()
+        self._division = Division(self.groups, self.pods, self.needs_of, self._counting)
         self.held: set[str] = set()
         """Workloads with places that wait for a pod: what the brain knows of them stays as it is."""
-        self._known_nodes: dict[str, Node] = {}
-        self._empty_nodes: dict[str, tuple[KubeNode, Node]] = {}
-        self._namespace_queue: dict[str, str] = {}
-        self._opted_in: set[str] = set()
-        """Namespaces whose pods the server gives to us (opting_in.yaml)."""
-        self._dirty_nodes: set[str] = set()
+        self._takes_opted_in = opting_in or scheduler_name == SCHEDULER_NAME
         self._dirty_pods: set[str] = set()
         self._heard: set[str] = set()
         """Uids of ours of which anything was heard since somebody asked."""
         self._facts: list[Observation] = []
-        """Of queues, pools and nodes that went: nothing to compare them with."""
+        """Of nodes that went: nothing to compare them with."""
         self._unbound: set[str] = set()
         """Uids of ours that are on no node."""
+        self.ending: set[str] = set()
+        """Uids of ours that have been told to leave their node, and are waited for."""
+        self._stranded: set[str] = set()
+        """Those of them that are not waited for any more (`stranding`)."""
         self._bound: set[str] = set()
-        self._touched: set[str] = set()
-        """Uids of ours that came to a node, and nodes that anybody came to or that changed, since somebody asked."""
+        """Uids of ours that came to a node since somebody asked."""
 
     # -- what changes -------------------------------------------------------------------------------------------------
 
     def node(self, node: KubeNode) -> None:
         name = node.metadata.name
-        old = self.nodes.get(name)
-        if old is None:
-            self._dirty_pods |= self._on_node.get(name, set())  # they came first
-        elif old.metadata.labels != node.metadata.labels:
-            self._look_for_volumes = True
-        self.nodes[name] = node
-        self._dirty_nodes.add(name)
-        self._touched.add(name)
+        if name not in self.nodes:
+            self._dirty_pods |= self._hosting.on(name)  # they came first
+        self.aside.take_back(Thing.NODE, name)
+        self._hosting.see(node)
 
     def node_gone(self, name: str) -> None:
-        if self.nodes.pop(name, None) is not None:
-            self._dirty_nodes.discard(name)
-        self._empty_nodes.pop(name, None)
-        self._spare.pop(name, None)
-        if self._known_nodes.pop(name, None) is not None:
-            self._facts.append(NodeGone(name))
-            for uid in sorted(self._on_node.get(name, ())):
-                if (seat := self._places.seat(uid)) is not None and seat.node == name:
-                    self._stand_up(uid)  # the brain has lost them with the node
+        self._facts += self._lose_node(name)
+        self.aside.take_back(Thing.NODE, name)
+
+    def _lose_node(self, name: str) -> list[Observation]:
+        if not self._hosting.gone(name):
+            return []
+        for uid in sorted(self._hosting.on(name)):
+            if (seat := self._places.seat(uid)) is not None and seat.node == name:
+                self._stand_up(uid)  # the brain has lost them with the node
+        return [NodeGone(name)]
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        for gang in self._columns.node(old, new):
+            self.look_again(gang)
+
+    def _broken_node(self, name: str, error: Exception) -> list[Observation]:
+        self.aside.put(Thing.NODE, name, name, error)
+        return self._lose_node(name)
 
     def pod(self, pod: Pod) -> None:
         """It is there, or has changed."""
         uid = pod.metadata.uid
+        self.aside.take_back(Thing.POD, uid)
+        try:
+            self._take(uid, pod)
+        except Exception as error:  # noqa: BLE001 - see `aside`
+            self.aside.put(Thing.POD, uid, pod.key, error)
+            with contextlib.suppress(Exception):
+                self.groups.pod_gone(uid)
+            self._needs.pop(uid, None)
+            self._take(uid, bare(pod))
+
+    def _take(self, uid: str, pod: Pod) -> None:
         old = self.pods.get(uid)
         self.pods[uid] = pod
+        if self._users.see(pod):
+            self._devices_have_others()
         if self.is_ours(pod):
             self.groups.pod(pod)
             self._dirty_pods.add(uid)
             if pod.spec.node_name and (old is None or not old.spec.node_name):
                 self._bound.add(uid)
-            (self._unbound.discard if pod.spec.node_name or pod.over else self._unbound.add)(uid)
+            if pod.spec.node_name or pod.over:
+                self._unbound.discard(uid)
+                self.dependents.forget(uid)
+            else:
+                self._unbound.add(uid)
+                self.dependents.see(pod)
             self._heard.add(uid)
+            ending = pod.metadata.deletion_timestamp and pod.spec.node_name and not pod.over
+            (self.ending.add if ending and uid not in self._stranded else self.ending.discard)(uid)
         self._move(uid, old, pod)
 
     def pod_gone(self, uid: str) -> None:
         pod = self.pods.pop(uid, None)
-        self._unbound.discard(uid)
+        for some in (self._unbound, self.ending, self._stranded):
+            some.discard(uid)
+        self.dependents.forget(uid)
         if pod is None:
             return
-        self._leave_node(uid, pod)
-        self._look_for_volumes = True
+        self.aside.take_back(Thing.POD, uid)
+        self._hosting.leave(uid, pod.spec.node_name or "")
+        self._spare.leave(pod)
+        if self._users.forget(uid):
+            self._devices_have_others()
         self._counting.forget(pod.key)
         self._needs.pop(uid, None)
         self.groups.pod_gone(uid)
@@ -167,142 +207,166 @@ class Mirror:
         self._dirty_pods.add(uid)
         self._heard.add(uid)
 
+    def _devices_have_others(self) -> None:
+        """Other pods than before use a claim."""
+        self.dependents.device_changed()
+        self._spare.stale = True
+
+    def strand(self, uid: str) -> None:
+        """It is told to leave, and its node does not answer: it is no replica any more. Its room stays busy."""
+        self.ending.discard(uid)
+        self._stranded.add(uid)
+        self.groups.strand(uid)
+        self._dirty_pods.add(uid)
+
     def owner(self, thing: Anything) -> None:
-        self.groups.owner(thing)
+        meta = thing.metadata
+        self.aside.take_back(Thing.OWNER, meta.uid)
+        try:
+            self.groups.owner(thing)
+        except Exception as error:  # noqa: BLE001 - see `aside`
+            self.aside.put(Thing.OWNER, meta.uid, f"{thing.kind} {meta.namespace}/{meta.name}", error)
+            with contextlib.suppress(Exception):
+                self.groups.owner_gone(meta.uid)
 
     def owner_gone(self, uid: str) -> None:
+        self.aside.take_back(Thing.OWNER, uid)
         self.groups.owner_gone(uid)
 
     def owner_absent(self, ref: ObjectRef) -> None:
         self.groups.owner_absent(ref)
 
-    def namespace(self, namespace: Namespace) -> None:
-        meta = namespace.metadata
-        self._counting.see_namespace(meta.name, meta.labels or {})
-        opted_in = (meta.labels or {}).get(SCHEDULER) == "enabled"
-        if opted_in != (meta.name in self._opted_in):
-            (self._opted_in.add if opted_in else self._opted_in.discard)(meta.name)
-            for gang in self.groups.ids():
-                if gang.startswith(f"{meta.name}/"):
-                    self.look_again(gang)
-        queue = _word(meta, QUEUE)
-        if queue != self._namespace_queue.get(meta.name, ""):
-            self._namespace_queue[meta.name] = queue
-            for name, workload in list(self.workloads.items()):
-                if workload.namespace == meta.name:
-                    self.workloads[name] = structs.replace(workload, queue="")  # looked at again
-                    self.look_again(name)
-
-    def namespace_gone(self, name: str) -> None:
-        self._counting.see_namespace(name, None)
-        self._namespace_queue.pop(name, None)
-        self._opted_in.discard(name)
+    def _look_at_namespace(self, name: str) -> None:
+        for gang in self.groups.ids():
+            if gang.startswith(f"{name}/"):
+                self.look_again(gang)
 
     def surroundings(self, around: Around) -> None:
-        """Volumes, claims and classes: pods that wait for one are read again."""
-        self.around = around
-        self._look_for_volumes = True
-        for uid in self._unbound:
-            if not self.pods[uid].spec.volumes and not self.pods[uid].spec.resource_claims:
-                continue
+        """Volumes, devices, claims and classes, all at once: pods that wait for one are read again."""
+        self.beside(around)
+        self.dependents.all_changed()
+
+    def beside(self, around: Around) -> None:
+        """One of them has changed; `dependents` are told which."""
+        devices = structs.replace(around.devices, users=self._users.of, unbound=self._unbound)
+        self.around = structs.replace(around, devices=devices)
+        self._spare.stale = True
+
+    def _read_again(self) -> None:
+        """Pods whose claims have changed since the last turn, and their gangs."""
+        if self._spare.make_room(self._columns.asked, self._needs.values(), self.around.devices.catalog):
+            self.dependents.device_changed()
+        stale, gangs = self.dependents.take_stale(self.around), self.dependents.take_thought_of()
+        for uid in stale:
             self._needs.pop(uid, None)
-            self._dirty_pods.add(uid)
             if (gang := self.groups.group_of(uid)) is not None:
-                self.look_again(gang)
+                gangs.add(gang)
+        self._dirty_pods |= stale
+        for gang in gangs:
+            self.look_again(gang)
 
     def storage_node(self, name: str, limits: dict[str, int]) -> None:
         """How many volumes its drivers attach to a node."""
-        if limits != self._drivers.get(name, {}):
-            self._drivers[name] = limits
-            self._dirty_nodes |= {name} & self.nodes.keys()
-
-    def queue(self, queue: Queue) -> None:
-        self.queues[queue.name] = queue
-        self._facts.append(QueueSeen(queue))
-
-    def queue_gone(self, name: str) -> None:
-        self.queues.pop(name, None)
-        self._facts.append(QueueGone(name))
-
-    def pool(self, pool: NodePool) -> None:
-        self.pools[pool.name] = pool
-        self._facts.append(PoolSeen(pool))
-
-    def pool_gone(self, name: str) -> None:
-        self.pools.pop(name, None)
-        self._facts.append(PoolGone(name))
+        self._hosting.see_drivers(name, limits)
 
     # -- what is new --------------------------------------------------------------------------------------------------
 
     def news(self) -> list[Observation]:
         """What the brain has not been told yet, in an order in which it can be understood."""
-        gangs = self.groups.take_changed()
+        self._counting.admit()
+        self._read_again()
+        gangs = self.groups.take_changed() | self._columns.take_refused()
         for uid in self._dirty_pods:
             if (gang := self.groups.group_of(uid)) is not None:
                 gangs.add(gang)
         if self._counting.version != self._counted_version:  # other selectors are in use: others count for others
             self._counted_version = self._counting.version
             gangs |= {gang for uid in self._unbound if (gang := self.groups.group_of(uid)) is not None}
-            self._dirty_nodes |= self.nodes.keys()
-        facts, self._facts = self._facts, []
-        facts += self._nodes_news(self._dirty_nodes - self._known_nodes.keys())  # before those who are on them
+            self._hosting.dirty |= self.nodes.keys()
+        facts, self._facts = self.tenants.news() + self._facts, []
+        facts += self._hosting.news(self._hosting.dirty - self._hosting.known.keys())  # before those who are on them
+        for gang in gangs:
+            if gang not in self.held:  # who cannot use its place gives it back, and is looked at then
+                self._division.divide(gang, self._waits)
+        gangs |= self.groups.take_changed()
         described = [fact for gang in sorted(gangs) for fact in self._gang_news(gang)]
+        leaving, coming = self._pods_news(gangs)
+        facts += leaving  # a role may go with the last of its replicas
         facts += [fact for fact in described if isinstance(fact, WorkloadSeen)]
-        facts += self._pods_news(gangs)
+        facts += coming
         facts += [fact for fact in described if not isinstance(fact, WorkloadSeen)]
-        self._count_volumes()
-        facts += self._nodes_news(self._dirty_nodes)  # who is known by now does not count as somebody else
+        if self._spare.stale or self._hosting.dirty:
+            self._hosting.dirty |= self._spare.recount(self._hosting.known, self.around, self._counted())
+        facts += self._hosting.news(self._hosting.dirty)  # who is known by now does not count as somebody else
         return facts
+
+    def follow(self) -> None:
+        """Nobody leads here: what is new is not kept, since whoever begins to is told everything."""
+        self._read_again()
+        self.groups.take_changed()
+        self._hosting.take_touched()
+        self.tenants.news()
+        self._facts, self._hosting.dirty, self._dirty_pods = [], set(), set()
+        self._heard, self._bound = set(), set()
 
     def everything(self) -> list[Observation]:
         """All there is, for a brain that knows nothing."""
-        self.take_bound()
-        self.held.clear()
-        self._known_nodes.clear()
-        self._spare.clear()
-        self._places.clear()
-        self.workloads.clear()
-        self._facts = [*map(PoolSeen, self.pools.values()), *map(QueueSeen, self.queues.values())]
-        self._facts += remembered(runs(self))
-        self._dirty_nodes |= self.nodes.keys()
-        self._dirty_pods |= self.pods.keys()
-        for gang in self.groups.ids():
-            self.look_again(gang)
+        self.follow()
+        for known in (self.held, self._places, self.workloads, self.steered):
+            known.clear()
+        self._hosting.forget_told()
+        self._columns.begin_anew()
+        self._spare.begin_anew(self._needs.values())
+        self._facts = self.tenants.everything() + remembered(runs(self))
+        self._dirty_pods = set(self.pods)
+        self.look_at_all()
         return self.news()
 
     # -- which pod takes which place ----------------------------------------------------------------------------------
 
-    def seat(self, workload: str, slot: Slot) -> Pod | None:
-        """The pod for a place that a plan has given: the one with this number, else any of the role that waits. None
-        if there is none (yet)."""
-        holder = self._places.holder(workload, slot)
-        if holder is not None:
-            return self.pods.get(holder)
-        pod = self.groups.pod_at(workload, slot)
-        if pod is None or not self._waits(pod):
-            pod = next((one for one in self._members(workload, slot.role) if self._waits(one)), None)
-        if pod is not None:
-            self._places.plan(pod.metadata.uid, workload, slot)
-        return pod
+    def seat(self, workload: str, slots: Iterable[Slot]) -> dict[Slot, Pod]:
+        """Pods for places that a plan has given: for each the one with this number, else any of the role that waits.
+        Those for which there is none (yet) are left out."""
+        found: dict[Slot, Pod] = {}
+        empty = []
+        for slot in slots:
+            holder = self._places.holder(workload, slot)
+            pod = self.groups.pod_at(workload, slot) if holder is None else self.pods.get(holder)
+            if holder is None and (pod is None or not self._waits(pod)):
+                empty.append(slot)
+            elif pod is not None:
+                found[slot] = pod
+                self._places.plan(pod.metadata.uid, workload, slot)
+        waiting = self._members(workload, self._waits) if empty else {}
+        for slot in empty:
+            if rest := waiting.get(slot.role):
+                found[slot] = rest.pop(0)
+                self._places.plan(found[slot].metadata.uid, workload, slot)
+        return found
 
-    def outgrown(self, workload: str, slot: Slot, pod: Pod) -> str:
-        """Why the pod is not what its place was given for; empty if it is. A template may say less than its pod."""
-        known = self.workloads[workload]
-        given = next((role.request for role in known.gang.roles if role.name == slot.role), None)
-        needs = self.needs_of(pod)
+    def outgrown(self, workload: str, slot: Slot, pod: Pod, node: str) -> str:
+        """Why the pod is not what its place was given for; empty if it is. A template may say less than its pod, and
+        nodes change."""
+        given, needs = self._request(workload, slot), self.needs_of(pod)
         if given is None:
             return f"there is no role {slot.role} any more"
         if needs.obstacle is not None:
             return needs.obstacle.text()
         asked, there = amounts_of(needs.request), amounts_of(given)
         more = sorted(name for name, amount in asked.items() if amount > there.get(name, 0))
-        return f"the pod asks for more {', '.join(more)} than was known when its place was chosen" if more else ""
+        if more:
+            return f"the pod asks for more {', '.join(more)} than was known when its place was chosen"
+        there_now = self.node_known(node)
+        if there_now is not None and not (needs.where.accepts(there_now) and needs.where.tolerates(there_now)):
+            return "the pod may not be there by its node selector, affinity, tolerations or volumes"
+        return ""
 
     def unseat(self, workload: str, slot: Slot) -> None:
         """The place is given up, and nothing runs there."""
         if (uid := self._places.holder(workload, slot)) is not None:
             self._places.unplan(uid)
-            self._look_for_volumes = True
+            self._spare.stale = True
+            self.groups.look_again(workload)  # it may be in another part now
 
     def pods_of(self, workload: str) -> list[Pod]:
         """Those of its pods that are on a node."""
@@ -310,33 +374,37 @@ class Mirror:
 
     def waiting_pods(self, workload: str) -> list[Pod]:
         """Those that are not on a node and are not about to be."""
-        pods = (self.pods[uid] for uid in sorted(self.groups.members(workload)) if uid in self.pods)
-        return [pod for pod in pods if self._waits(pod)]
+        return [pod for pod in self._pods_in(workload) if self._waits(pod)]
+
+    def _pods_in(self, gang: str) -> Iterator[Pod]:
+        return (self.pods[uid] for uid in sorted(self.groups.members(gang)) if uid in self.pods)
 
     def unbound_pods(self, workload: str) -> list[Pod]:
         """Those that are not on a node, also if they are about to be."""
-        pods = (self.pods[uid] for uid in sorted(self.groups.members(workload) & self._unbound))
-        return [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+        pods = self._pods_in(workload)
+        return [pod for pod in pods if pod.metadata.uid in self._unbound and not pod.metadata.deletion_timestamp]
 
     def node_known(self, name: str) -> Node | None:
         """As the brain knows it."""
-        return self._known_nodes.get(name)
+        return self._hosting.known.get(name)
 
     def first_pod(self, workload: str) -> Pod | None:
         """The one by which people know it, where nobody owns it."""
-        pods = (self.pods[uid] for uid in self.groups.members(workload) if uid in self.pods)
-        return min(pods, key=lambda pod: pod.metadata.name, default=None)
+        return min(self._pods_in(workload), key=lambda pod: pod.metadata.name, default=None)
 
     def take_bound(self) -> tuple[set[str], set[str]]:
         """Those of ours that came to a node since the last time, whoever sent them there; and the nodes to which
         anybody came, or which have changed."""
-        taken = self._bound, self._touched
-        self._bound, self._touched = set(), set()
-        return taken
+        bound, self._bound = self._bound, set()
+        return bound, self._hosting.take_touched()
 
     def roles_seated(self, workload: str) -> list[str]:
         """The role of each of its pods that are on a node and not leaving it."""
         return [seat.slot.role for seat in self._places.seats_of(workload).values() if seat.told is Told.RUNNING]
+
+    def seat_of(self, uid: str) -> Seat | None:
+        """What the brain knows of it."""
+        return self._places.seat(uid)
 
     def pod_in(self, workload: str, slot: Slot) -> Pod | None:
         uid = self._places.holder(workload, slot)
@@ -355,134 +423,92 @@ class Mirror:
         without us is not taken over; work that was suspended is, and stays while its first pod is on its way."""
         if group.scheduler_name == self._scheduler_name:
             return True
-        opted_in = group.id.partition("/")[0] in self._opted_in and self._scheduler_name == SCHEDULER_NAME
+        if group.kind == UNIFIED:  # of several of us, the one called optimus has those that name nobody
+            return not group.scheduler_name and self._takes_opted_in
+        opted_in = self.tenants.opted_in(group.id.partition("/")[0]) and self._takes_opted_in
         return opted_in and group.names_nobody and (group.suspended or group.id in self.workloads)
 
     # -- nodes --------------------------------------------------------------------------------------------------------
 
-    def _nodes_news(self, names: Set[str]) -> list[Observation]:
-        facts: list[Observation] = []
-        fresh: set[str] = set()
-        for name in sorted(names):
-            if (node := self.nodes.get(name)) is None:
-                continue
-            if new := name not in self._known_nodes:  # empty: who of ours is on it is told next, and is nobody else
-                fresh.add(name)
-            read = self._empty(name, node) if new else self._read_node(name, node)
-            if self._known_nodes.get(name) != read:
-                self._known_nodes[name] = read
-                facts.append(NodeSeen(read))
-        self._dirty_nodes -= names - fresh
-        return facts
-
-    def _read_node(self, name: str, node: KubeNode) -> Node:
-        others: list[Request] = []
-        ours: list[tuple[Request, Iterable[str]]] = []
-        for uid in sorted(self._on_node.get(name, ())):
-            pod, takes = self.pods[uid], self._counting.takes(self.pods[uid].key)
-            known = self._request_known(uid)
-            if known is None:
-                others.append(with_counters(self.needs_of(pod).request, tuple((one, 1) for one in takes)))
-            else:
-                ours.append((known, takes))
-        beside = taken_beside(ours)
-        limits = {**self._drivers.get(name, {}), **self._spare.get(name, {})}
-        if not others and not beside and not limits:
-            return self._empty(name, node)
-        return read_node(node, others, beside=beside, attach_limits=limits, gpu_names=self._gpu_names)
-
-    def _empty(self, name: str, node: KubeNode) -> Node:
-        """As if only ours were on it; read once for each version of the node."""
-        last = self._empty_nodes.get(name)
-        if last is None or last[0] is not node:
-            last = self._empty_nodes[name] = (node, read_node(node, gpu_names=self._gpu_names))
-        return last[1]
-
-    def _count_volumes(self) -> None:
-        """Nodes have the volumes that pods of ours ask for and that must be there already."""
-        if not self._shapes or not (self._look_for_volumes or self._dirty_nodes - self._spare.keys()):
-            return
-        self._look_for_volumes = False
-        counted: dict[str, set[str]] = {}
+    def _counted(self) -> Iterator[tuple[Pod, Request]]:
+        """Those with a place, and what the brain counts for them."""
         for uid, (workload, slot) in self._places.all_planned():
-            known, pod = self.workloads.get(workload), self.pods.get(uid)
-            roles = known.gang.roles if known is not None and pod is not None else ()
-            request = next((role.request for role in roles if role.name == slot.role), Request())
-            taken = {name for name, _ in request.accelerators if name.startswith(SPARE)}
-            if taken and pod is not None:
-                for claim in claims_of(pod, self.around.claims):
-                    counted.setdefault(f"{claim.metadata.namespace}/{claim.metadata.name}", set()).update(taken)
-        spare = volume_counts(self._shapes, self.around.volumes.values(), self._known_nodes, counted)
-        for name in self._known_nodes:
-            now = spare.get(name, {})
-            if now != self._spare.get(name):
-                self._spare[name] = now
-                self._dirty_nodes.add(name)
-
-    def surplus(self, name: str, without: Container[str] = ()) -> dict[str, int]:
-        """What is given away of a node beyond what it has: by the pods that are there, but for those that leave and
-        `without` these. Empty for a node that is not there: nobody can say."""
-        node = self.nodes.get(name)
-        if node is None:
-            return {}
-        has = _capacity(self._empty(name, node))
-        given: Counter[str] = Counter()
-        for uid in self._on_node.get(name, ()):
-            if uid not in without and self.pods[uid].metadata.deletion_timestamp is None:
-                given.update(amounts_of(self.needs_of(self.pods[uid]).request))
-        return {name: amount - has[name] for name, amount in given.items() if name in has and amount > has[name]}
+            pod, request = self.pods.get(uid), self._request(workload, slot)
+            if pod is not None and request is not None:
+                yield pod, request
 
     def _request_known(self, uid: str) -> Request | None:
         """What the brain counts for the pod; None if it does not know it."""
         seat = self._places.seat(uid)
-        workload = self.workloads.get(seat.workload) if seat is not None else None
-        if seat is None or workload is None:
-            return None
-        return next((role.request for role in workload.gang.roles if role.name == seat.slot.role), None)
+        return self._request(seat.workload, seat.slot) if seat is not None else None
+
+    def _request(self, workload: str, slot: Slot) -> Request | None:
+        roles = self.workloads[workload].gang.roles if workload in self.workloads else ()
+        return next((role.request for role in roles if role.name == slot.role), None)
 
     def _move(self, uid: str, old: Pod | None, pod: Pod) -> None:
         """Count it on the node it is on."""
         takes_room = bool(pod.spec.node_name) and not pod.over
+        changed = old is not None and not same_rules(old, pod)
         if takes_room or (self.is_ours(pod) and not pod.over):
-            if old is None or not _same_rules(old, pod):
+            if old is None or changed:
                 self._needs.pop(uid, None)
                 self._counting.see(pod.key, self.needs_of(pod).social, to_place=self.is_ours(pod))
         else:
             self._counting.forget(pod.key)
         if takes_room:
-            assert pod.spec.node_name
-            there = self._on_node.setdefault(pod.spec.node_name, set())
-            if uid not in there or (old is not None and not _same_rules(old, pod)):
-                there.add(uid)
-                self._dirty_nodes.add(pod.spec.node_name)
-                self._touched.add(pod.spec.node_name)
+            self._hosting.come(uid, pod.spec.node_name or "", changed=changed)
         elif old is not None:
-            self._leave_node(uid, old)
-
-    def _leave_node(self, uid: str, pod: Pod) -> None:
-        name = pod.spec.node_name or ""
-        if uid in self._on_node.get(name, ()):
-            self._on_node[name].discard(uid)
-            self._dirty_nodes.add(name)
+            self._hosting.leave(uid, old.spec.node_name or "")
 
     # -- gangs --------------------------------------------------------------------------------------------------------
 
     def _gang_news(self, gang: str) -> list[Observation]:
-        workload, known = self._described(gang), self.workloads.get(gang)
+        workload, known = self._usable(gang), self.workloads.get(gang)
         if workload is None:
             if known is None:
                 return []
+            self._columns.forget(gang)
+            self._spare.left = True
             del self.workloads[gang]
+            self.steered.discard(gang)
             return [WorkloadEnded(gang, self._outcome(gang))]
+        seats = self._places.seats_of(gang).values()
+        seated = {seat.slot.role for seat in seats if self._request(gang, seat.slot) is not None}
+        if known is not None and seated and not same_places(known.gang, workload.gang, seated):
+            # An owner that is gone declares no roles any more: those that are still there keep the places they had.
+            workload = structs.replace(workload, gang=known.gang)
         if workload == known:
             return []
         self.workloads[gang] = workload
+        if (group := self.groups.group(gang)) is not None and group.kind == UNIFIED:
+            self.steered.add(gang)
+        self._hosting.ask(self._columns.ask(workload))
         return [WorkloadSeen(workload)]
+
+    def _usable(self, gang: str) -> Workload | None:
+        """As it is described, or in name only, with the reason: its pods then count as those of somebody else."""
+        try:
+            workload = self._described(gang)
+        except Exception as error:  # noqa: BLE001 - see `aside`
+            return stand_in(gang, self._default_queue, self.aside.put(Thing.GANG, gang, gang, error))
+        if workload is None or workload != self.refused.get(gang):
+            self.refused.pop(gang, None)
+            self.aside.take_back(Thing.GANG, gang)
+        if workload is None:
+            return None
+        runs = any(pod.spec.node_name for pod in self._pods_in(gang))
+        why = self.aside.why(Thing.GANG, gang) or self._columns.too_many(workload, runs=runs)
+        if why is None and not runs:
+            why = self._columns.missing(workload)
+        return usable(workload) if why is None else stand_in(gang, workload.queue, why)
 
     def _described(self, gang: str) -> Workload | None:
         """None if there is no such gang, it is not ours, or it is over."""
         group = self.groups.group(gang)
-        if group is None or group.over or not group.roles or not self.is_for_us(group):
+        if group is None or group.over or not self.is_for_us(group):
+            return None
+        if not group.roles and not group.problems:
             return None
         if not group.admit and not any(role.pods for role in group.roles) and any(role.ended for role in group.roles):
             return None  # all have ended, and nobody says that more will come
@@ -491,8 +517,20 @@ class Mirror:
         return self._read_group(group)
 
     def _read_group(self, group: Group) -> Workload:
-        queue = self._namespace_queue.get(group.id.partition("/")[0]) or self._default_queue
-        return describe(group, lambda role: self._role_needs(group, role), queue)
+        queue = self.tenants.queue_of(group.id.partition("/")[0]) or self._default_queue
+        members = self._members(group.id)
+        seated: dict[str, list[int]] = {}
+        for uid in self.groups.members(group.id):  # also those of whom the brain will only now be told
+            slot = self._slot_of(uid) if self._is_there(uid) and self.pods[uid].spec.node_name else None
+            if slot is not None:
+                seated.setdefault(slot.role, []).append(slot.ordinal)
+
+        def needs(role: RoleInGroup) -> Needs:
+            return self._role_needs(group, role, members.get(role.name, []), seated.get(role.name, []))
+
+        described = describe(group, needs, queue)
+        why = self.aside.why_owner(group.kind, group.object.uid if group.object is not None else "")
+        return described if why is None else structs.replace(described, obstacle=why)
 
     def ended(self) -> Iterator[tuple[Workload, Group]]:
         """Work of ours that is over and has not been deleted, as it was."""
@@ -501,53 +539,41 @@ class Mirror:
             if group is not None and group.over and group.roles and self.is_for_us(group):
                 yield self._read_group(group), group
 
-    def _role_needs(self, group: Group, role: RoleInGroup) -> Needs:
+    def _role_needs(self, group: Group, role: RoleInGroup, members: list[Pod], seated: list[int]) -> Needs:
         """Of the pod that speaks for the role: one that waits, since rules matter only to those that are placed; while
         some run, what the brain knows of them stays."""
         known = self.workloads.get(group.id)
-        runs = any(seat.slot.role == role.name for seat in self._places.seats_of(group.id).values())
-        if known is not None and (runs or group.id in self.held):
+        waiting = [pod for pod in members if self._waits(pod)]
+        obstacle = next((one for pod in waiting if (one := self._obstacle(pod)) is not None), None)
+        running, reach, awaited = len(seated), max(seated, default=-1) + 1, group.id in self.held
+        if known is not None and (seated or awaited):
             for old in known.gang.roles:
                 if old.name == role.name:
-                    waiting = next((pod for pod in self._members(group.id, role.name) if self._waits(pod)), None)
-                    obstacle = self.needs_of(waiting).obstacle if waiting is not None else None
-                    return Needs(old.request, old.where, obstacle)
-        members = self._members(group.id, role.name)
-        pod = next((one for one in members if self._waits(one)), members[0] if members else None)
-        if pod is not None:
-            needs, more, obstacle = self._needs_of_all(pod, members)
+                    return Needs(old.request, old.where, obstacle, running, reach, awaited)
+        if members:
+            pod = (waiting or members)[0]
+            needs = self.needs_of(pod)
             request, where = among_others(needs, self._counting)
-            return Needs(with_at_least(request, more), where, obstacle)
+            obstacle = obstacle or self._obstacle(pod) or shared(needs, len(waiting))
+            return Needs(request, where, obstacle, running, reach)
+        if role.template is not None and role.template.resource_claims:
+            self.dependents.think_of(group.id)
         namespace = group.id.partition("/")[0]
         made = Pod(metadata=Meta(name=role.name, namespace=namespace), spec=role.template or Pod(metadata=Meta()).spec)
-        needs = self._with_shapes(read_pod(made, self.around, self._gpu_names))
+        needs = self._spare.see(read_pod(made, self.around, self._gpu_names))
         return Needs(needs.request, needs.where, needs.obstacle)
 
-    def _needs_of_all(self, sample: Pod, members: list[Pod]) -> tuple[PodNeeds, Request, Reason | None]:
-        """Of pods that differ only in their claims: what the one that speaks for them needs, the most that any of them
-        takes, and what stands in their way. Replicas of a role are alike to the brain: it cannot send one here and
-        another there."""
-        needs = self.needs_of(sample)
-        if not claims_of(sample, self.around.claims):
-            return needs, needs.request, needs.obstacle
-        all_needs = [self.needs_of(one) for one in members if self._waits(one)] or [needs]
-        obstacle = next((one.obstacle for one in all_needs if one.obstacle is not None), None)
-        most = needs.request
-        for one in all_needs:
-            most = with_at_least(most, one.request)
-        if obstacle is None and len({frozenset(one.where.all_of) for one in all_needs}) > 1:
-            instead = "delete the pods and claims that wait, or name a role for each place (optimus.dev/role)"
-            obstacle = reason(Code.UNSUPPORTED, feature="volumes in different places for pods alike", instead=instead)
-        return needs, most, obstacle
+    def _obstacle(self, pod: Pod) -> Reason | None:
+        return self.needs_of(pod).obstacle or self._counting.full(pod.key)
 
-    def _members(self, gang: str, role: str) -> list[Pod]:
-        """In the order of their numbers."""
-        found = [
-            (slot.ordinal, self.pods[uid])
-            for uid in self.groups.members(gang)
-            if uid in self.pods and (slot := self.groups.slot_of(uid)) is not None and slot.role == role
-        ]
-        return [pod for _, pod in sorted(found, key=lambda pair: pair[0])]
+    def _members(self, gang: str, wanted: Callable[[Pod], bool] = lambda _pod: True) -> dict[str, list[Pod]]:
+        """By role, in the order of their numbers."""
+        found: dict[str, list[tuple[int, Pod]]] = {}
+        for uid in self.groups.members(gang):
+            pod, slot = self.pods.get(uid), self.groups.slot_of(uid)
+            if pod is not None and slot is not None and wanted(pod):
+                found.setdefault(slot.role, []).append((slot.ordinal, pod))
+        return {role: [pod for _, pod in sorted(pairs, key=lambda pair: pair[0])] for role, pairs in found.items()}
 
     def _outcome(self, gang: str) -> Outcome:
         group = self.groups.group(gang)
@@ -559,22 +585,29 @@ class Mirror:
             self._dirty_pods.add(uid)
         self.groups.look_again(gang)
 
+    def look_at_all(self) -> None:
+        for gang in self.groups.ids():
+            self.look_again(gang)
+
     # -- replicas -----------------------------------------------------------------------------------------------------
 
-    def _pods_news(self, gangs: Iterable[str]) -> list[Observation]:
+    def _pods_news(self, gangs: Iterable[str]) -> tuple[list[Observation], list[Observation]]:
+        """Of those that leave, and of those that come."""
         looked_at = self._dirty_pods | {uid for gang in gangs for uid in self.groups.members(gang)}
         self._dirty_pods = set()
-        leaving, coming = [], []
-        for uid in sorted(looked_at, key=self._age):
+        leaving: list[Observation] = []
+        coming: list[Observation] = []
+        for uid in sorted(looked_at, key=self._division.age):
             gone, come = self._pod_news(uid)
             leaving += gone
             coming += come
-        return [*leaving, *coming]
+        return leaving, coming
 
     def _pod_news(self, uid: str) -> tuple[list[Observation], list[Observation]]:
         pod, old, gang = self.pods.get(uid), self._places.seat(uid), self.groups.group_of(uid)
         slot = self._slot_of(uid)
-        there = pod is not None and bool(pod.spec.node_name) and not pod.over and gang in self.workloads
+        known = slot is not None and self._request(gang or "", slot) is not None
+        there = pod is not None and bool(pod.spec.node_name) and self._is_there(uid) and known
         if old is not None and (not there or (old.workload, old.slot) != (gang, slot)):
             self._stand_up(uid)
             gone = self._gone(old, pod)
@@ -592,7 +625,7 @@ class Mirror:
         if stopping and (old is None or old.told is Told.RUNNING):
             facts.append(SlotStopping(gang, slot.role, slot.ordinal))
         self._places.sit(uid, Seat(gang, slot, node, Told.STOPPING if stopping else Told.RUNNING))
-        self._dirty_nodes.add(node)
+        self._hosting.dirty.add(node)
         return [], facts
 
     def _gone(self, seat: Seat, pod: Pod | None) -> Observation:
@@ -600,6 +633,10 @@ class Mirror:
         if pod is None or pod.status.phase != "Succeeded":
             return SlotGone(*where)
         group = self.groups.group(seat.workload)
+        if group is not None and group.job is not None:
+            # Who was asked to leave, and left in order, is not done; and the next part of an array takes its place.
+            goes_on = pod.metadata.deletion_timestamp or group.job.array
+            return SlotGone(*where) if goes_on else SlotDone(*where)
         role = next((one for one in group.roles if one.name == seat.slot.role), None) if group else None
         more = role is not None and role.total - role.ended >= role.min > 0
         return SlotGone(*where) if more else SlotDone(*where)
@@ -609,7 +646,14 @@ class Mirror:
         return planned[1] if planned is not None and planned[0] == gang else self.groups.slot_of(uid)
 
     def _stand_up(self, uid: str) -> None:
-        self._dirty_nodes.add(self._places.stand_up(uid).node)
+        seat = self._places.stand_up(uid)
+        self._hosting.dirty.add(seat.node)
+        if not self._places.seats_of(seat.workload):
+            self.groups.look_again(seat.workload)  # its roles may be others by now
+
+    def _is_there(self, uid: str) -> bool:
+        pod = self.pods.get(uid)
+        return pod is not None and not pod.over and uid not in self._stranded
 
     def _waits(self, pod: Pod) -> bool:
         planned = self._places.planned(pod.metadata.uid) is not None
@@ -618,50 +662,8 @@ class Mirror:
     def needs_of(self, pod: Pod) -> PodNeeds:
         uid = pod.metadata.uid
         if uid not in self._needs:
-            self._needs[uid] = self._with_shapes(read_pod(pod, self.around, self._gpu_names))
+            needs = self._spare.see(read_pod(pod, self.around, self._gpu_names))
+            if (why := self.aside.why(Thing.POD, uid)) is not None:
+                needs = structs.replace(needs, obstacles=(why, *needs.obstacles))
+            self._needs[uid] = needs
         return self._needs[uid]
-
-    def _with_shapes(self, needs: PodNeeds) -> PodNeeds:
-        if not self._shapes.issuperset(needs.shapes):
-            self._shapes.update(needs.shapes)
-            self._look_for_volumes = True
-        return needs
-
-    def _age(self, uid: str) -> tuple[str, str]:
-        pod = self.pods.get(uid)
-        return (pod.metadata.creation_timestamp or "" if pod is not None else "", uid)
-
-
-def amounts_of(request: Request) -> dict[str, int]:
-    core = {"GPUs": request.gpu_count * request.gpu_milli, "CPU": request.cpu_milli, "memory": request.memory_mib}
-    return {**core, **dict(request.accelerators)}
-
-
-def _capacity(node: Node) -> dict[str, int]:
-    core = {"GPUs": WHOLE_DEVICE_MILLI * len(node.devices), "CPU": node.cpu_milli, "memory": node.memory_mib}
-    return {**core, **node.accelerators}
-
-
-def _same_rules(old: Pod, new: Pod) -> bool:
-    """Whether nothing has changed that says what it takes, where it may be, or who counts it. To be bound, with a note
-    of ours, is no such change; that alone is what most changes are."""
-    return (
-        (old.spec == new.spec or (not old.spec.node_name and _on_no_node(new.spec) == old.spec))
-        and old.metadata.labels == new.metadata.labels
-        and (old.metadata.annotations == new.metadata.annotations or _notes(old) == _notes(new))
-        and (old.metadata.deletion_timestamp is None) == (new.metadata.deletion_timestamp is None)
-        and old.status.container_statuses == new.status.container_statuses
-    )
-
-
-def _on_no_node(spec: PodSpec) -> PodSpec:
-    return structs.replace(spec, node_name=None)
-
-
-def _notes(pod: Pod) -> dict[str, str]:
-    return {key: value for key, value in (pod.metadata.annotations or {}).items() if key not in OUR_NOTES}
-
-
-def _word(meta: Meta, key: str) -> str:
-    found: Mapping[str, str] = {**(meta.labels or {}), **(meta.annotations or {})}
-    return found.get(key, "")

@@ -1,7 +1,7 @@
 """Nodes as the brain sees them: what they have, what others take of it, and whether they take work.
 
 Why: a node of Kubernetes says what it has in a map of quantities and hides the model of its GPUs in labels.
-Owns: allocatable resources as capacity and counters; GPU models from the labels that discovery puts there; use by pods
+Owns: allocatable resources as capacity and counters; GPU models from labels of discovery and from slices; use by pods
 that are not ours.
 Must not: know our own pods, but for counters that the brain cannot know of (`taken_beside`).
 
@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from optimus.drivers.kube.devices import Offered
 from optimus.drivers.kube.objects import Node as KubeNode
 from optimus.drivers.kube.quantities import QuantityError, mib_down, whole
 from optimus.drivers.kube.requests import GPU_NAMES, read_amounts, sort_out
+from optimus.drivers.kube.selecting import qualified
 from optimus.model.nodes import WHOLE_DEVICE_MILLI, Device, ForeignUsage, Node, Taint
 from optimus.model.rules import COUNTER, NEAR, PODS
+from optimus.model.units import LARGEST
 from optimus.model.workloads import Request
 
 _PRODUCT = {
@@ -44,9 +47,12 @@ def read_node(
     beside: Mapping[str, int] | None = None,
     attach_limits: Mapping[str, int] | None = None,
     gpu_names: tuple[str, ...] = GPU_NAMES,
+    claimed: Sequence[Offered] = (),
+    claimed_by_others: int = 0,
 ) -> Node:
     """`others`: what pods that are not ours take there, counters included. `beside`: counters that our own pods take
-    and the brain does not know of (`taken_beside`)."""
+    and the brain does not know of (`taken_beside`). `claimed`: GPUs that are handed out by claims, and how many of them
+    are not for us."""
     labels = node.metadata.labels or {}
     try:
         found = sort_out(read_amounts(node.status.allocatable), gpu_names)
@@ -54,8 +60,13 @@ def read_node(
     except QuantityError:  # a node that cannot be read has nothing
         found, pods = sort_out({}, gpu_names), 0
     have = {**found.accelerators, **(attach_limits or {}), PODS: pods}
-    models = [name for name, count in found.gpus.items() for _ in range(count)][:_MOST_DEVICES]
+    models = [name for name, count in found.gpus.items() for _ in range(min(count, _MOST_DEVICES))][:_MOST_DEVICES]
     kinds = {name: (model_of(name, labels), memory_of(name, labels)) for name in found.gpus}
+    each = [*(kinds[name] for name in models), *(_by_slice(one) for one in claimed)][:_MOST_DEVICES]
+    foreign = foreign_usage(others, beside or {}, models, gpu_names)
+    if claimed_by_others:  # ours fill up from the first, so theirs are taken from the last
+        last = range(len(each) - 1, len(each) - 1 - claimed_by_others, -1)
+        foreign.gpu_milli.update(dict.fromkeys(last, WHOLE_DEVICE_MILLI))
     return Node(
         name=node.metadata.name,
         labels=labels,
@@ -63,14 +74,11 @@ def read_node(
         cpu_milli=max(found.cpu_milli, 0),
         memory_mib=max(mib_down(found.memory_bytes), 0),
         accelerators={name: max(amount, 0) for name, amount in have.items()},
-        devices=tuple(
-            Device(index=i, model=kinds[resource][0], memory_mib=kinds[resource][1])
-            for i, resource in enumerate(models)
-        ),
+        devices=tuple(Device(index=i, model=model, memory_mib=memory) for i, (model, memory) in enumerate(each)),
         assignable=False,
-        ready=_is_ready(node),
+        ready=is_ready(node),
         cordoned=bool(node.spec.unschedulable),
-        foreign=foreign_usage(others, beside or {}, models, gpu_names),
+        foreign=foreign,
     )
 
 
@@ -93,8 +101,12 @@ def foreign_usage(
             milli[index] = WHOLE_DEVICE_MILLI
     for name, amount in beside.items():
         taken[name] = max(taken[name] + amount, 0)
+    # Whoever puts a pod on a node by its name may ask for anything: what is beyond counting is all there is.
     return ForeignUsage(
-        cpu_milli=cpu, memory_mib=memory, accelerators={n: a for n, a in taken.items() if a}, gpu_milli=milli
+        cpu_milli=min(cpu, LARGEST),
+        memory_mib=min(memory, LARGEST),
+        accelerators={name: min(amount, LARGEST) for name, amount in taken.items() if amount},
+        gpu_milli=milli,
     )
 
 
@@ -113,11 +125,16 @@ def taken_beside(pods: Iterable[tuple[Request, Iterable[str]]]) -> dict[str, int
 def model_of(resource: str, labels: Mapping[str, str]) -> str:
     """`NVIDIA-A100-SXM4-80GB` is an a100, `NVIDIA-GeForce-RTX-4090` an rtx-4090, `…-MIG-1g.5gb` an a100-mig-1g.5gb;
     without a label, the name of the vendor."""
-    product = next((labels[key] for key in _PRODUCT.get(resource, ()) if labels.get(key)), "").lower()
+    product = next((labels[key] for key in _PRODUCT.get(resource, ()) if labels.get(key)), "")
+    return _named(product, resource.partition("/")[0].removesuffix(".com"))
+
+
+def _named(product: str, vendor: str) -> str:
+    product = product.lower()
     slices = _MIG_SLICE.search(product)
     words = [word for word in re.split(r"[-_\s]+", product) if word and word not in _VENDOR_WORDS]
     if not words:
-        return resource.partition("/")[0].removesuffix(".com")
+        return vendor
     name = "-".join(words[:2]) if words[0] in _SERIES else words[0]
     if slices:
         name += f"-mig-{slices[1]}"
@@ -128,14 +145,40 @@ def memory_of(resource: str, labels: Mapping[str, str]) -> int:
     """MiB of one device; 0 if no label says it. NVIDIA writes MiB, AMD a quantity."""
     for key in _MEMORY.get(resource, ()):
         written = labels.get(key, "")
-        if written.isdigit():
-            return int(written)
         try:
-            return mib_down(whole(written))
+            return whole(written) if written.isdigit() else mib_down(whole(written))
         except QuantityError:
             continue
     return 0
 
 
-def _is_ready(node: KubeNode) -> bool:
+def _by_slice(one: Offered) -> tuple[str, int]:
+    """Model and MiB, as its driver says it."""
+    said = {qualified(name, one.driver)[1]: value for name, value in (one.device.attributes or {}).items()}
+    sizes = {qualified(name, one.driver)[1]: size.value for name, size in (one.device.capacity or {}).items()}
+    product = said["productName"].text if "productName" in said else None
+    try:
+        memory = mib_down(whole(sizes.get("memory", 0)))
+    except QuantityError:
+        memory = 0
+    return _named(product or "", one.driver.removeprefix("gpu.").removesuffix(".com")), memory
+
+
+def is_ready(node: KubeNode) -> bool:
     return any(one.type == "Ready" and one.status == "True" for one in node.status.conditions or ())
+
+
+def amounts_of(request: Request) -> dict[str, int]:
+    core = {"GPUs": request.gpu_count * request.gpu_milli, "CPU": request.cpu_milli, "memory": request.memory_mib}
+    return {**core, **dict(request.accelerators)}
+
+
+def beyond(node: Node, given: Iterable[Request]) -> dict[str, int]:
+    """What is given away of it beyond what it has."""
+    core = {"GPUs": WHOLE_DEVICE_MILLI * len(node.devices), "CPU": node.cpu_milli, "memory": node.memory_mib}
+    has: dict[str, int] = {**core, **node.accelerators}
+    total: dict[str, int] = {}
+    for one in given:
+        for name, amount in amounts_of(one).items():
+            total[name] = total.get(name, 0) + amount
+    return {name: amount - has[name] for name, amount in total.items() if name in has and amount > has[name]}

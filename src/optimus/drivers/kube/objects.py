@@ -40,6 +40,7 @@ class Meta(Narrow, frozen=True, kw_only=True):
     owner_references: list[Owner] | None = None
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
     finalizers: list[str] | None = None
 
 
@@ -230,8 +231,14 @@ class Terminated(Narrow, frozen=True, kw_only=True):
     finished_at: str | None = None
 
 
+class Waiting(Narrow, frozen=True, kw_only=True):
+    reason: str | None = None
+    message: str | None = None
+
+
 class ContainerState(Narrow, frozen=True, kw_only=True):
     terminated: Terminated | None = None
+    waiting: Waiting | None = None
 
 
 class ContainerStatus(Narrow, frozen=True, kw_only=True):
@@ -363,26 +370,6 @@ class StorageClass(Narrow, frozen=True, kw_only=True):
     volume_binding_mode: str | None = None
     provisioner: str = ""
     allowed_topologies: list[TopologyTerm] | None = None
-
-
-class Allocation(Narrow, frozen=True, kw_only=True):
-    node_selector: NodeSelector | None = None
-
-
-class Consumer(Narrow, frozen=True, kw_only=True):
-    uid: str = ""
-
-
-class ResourceClaimStatus(Narrow, frozen=True, kw_only=True):
-    allocation: Allocation | None = None
-    reserved_for: list[Consumer] | None = None
-
-
-class ResourceClaim(Narrow, frozen=True, kw_only=True):
-    """Devices that are claimed (resource.k8s.io)."""
-
-    metadata: Meta
-    status: ResourceClaimStatus = ResourceClaimStatus()
 
 
 class DriverLimit(Narrow, frozen=True, kw_only=True):

@@ -65,9 +65,11 @@ class PodGroupStatus:
         """What has changed since it was written."""
         room = asyncio.Semaphore(AT_ONCE)
         seen: dict[str, str] = {}
+        there: set[str] = set()
         async with asyncio.TaskGroup() as tasks:
             for thing, gangs in list(self._mirror.groups.pod_groups(NATIVE)):
                 uid = thing.metadata.uid
+                there.add(uid)
                 if _is_scheduled(thing) or not any(gang in self._mirror.workloads for gang in gangs):
                     continue
                 why = next((why for gang in gangs if (why := self._waiting().get(gang)) is not None), None)
@@ -80,7 +82,7 @@ class PodGroupStatus:
                 if (told := self._news(uid, why)) is not None:
                     tasks.create_task(self._write(room, thing, told))
         self._seen = seen
-        self._told = {uid: told for uid, told in self._told.items() if uid in seen or told.status == "True"}
+        self._told = {uid: told for uid, told in self._told.items() if uid in there}
 
     def _is_there(self, gang: str) -> bool:
         group, seated = self._mirror.groups.group(gang), self._mirror.roles_seated(gang)

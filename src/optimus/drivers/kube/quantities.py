@@ -28,10 +28,15 @@ _SCALE = {
     **{f"{suffix}i": Fraction(1 << (10 * power)) for power, suffix in enumerate("KMGTPE", start=1)},
 }
 _LARGEST_POWER = 60
+_LONGEST_TEXT = 80
 
 
 class QuantityError(ValueError):
     """Text that is no quantity; the message says which, and how one looks."""
+
+    def __init__(self, message: str, *, too_large: bool = False) -> None:
+        super().__init__(message)
+        self.too_large = too_large
 
 
 def whole(quantity: Quantity) -> int:
@@ -56,22 +61,28 @@ def mib_down(size: int) -> int:
 
 @lru_cache(maxsize=8192)
 def _rounded(quantity: Quantity, times: int) -> int:
-    number = _read(quantity) * times
+    number = exact(quantity) * times
     if abs(number) > LARGEST:
-        raise QuantityError(f"{quantity!r} is too large: at most 2^53")
+        raise QuantityError(f"{_shown(quantity)} is too large: at most 2^53", too_large=number > 0)
     return -(-number.numerator // number.denominator)
 
 
-def _read(quantity: Quantity) -> Fraction:
+def exact(quantity: Quantity) -> Fraction:
+    """Not rounded."""
     if isinstance(quantity, bool) or not isinstance(quantity, str):
         return Fraction(Decimal(repr(quantity))) if isinstance(quantity, float) else Fraction(int(quantity))
-    found = _WRITTEN.fullmatch(quantity)
+    found = _WRITTEN.fullmatch(quantity) if len(quantity) <= _LONGEST_TEXT else None
     if found is None:
-        raise QuantityError(f"{quantity!r} is no quantity: write 2, 500m or 4Gi")
+        raise QuantityError(f"{_shown(quantity)} is no quantity: write 2, 500m or 4Gi")
     sign, digits, suffix, power = found.groups()
     number = Fraction(Decimal(digits)) * _SCALE[suffix or ""]
     if power and number:
         if abs(int(power)) > _LARGEST_POWER:
-            raise QuantityError(f"{quantity!r} is too large or too small to count")
+            raise QuantityError(f"{quantity!r} is too large or too small to count", too_large=power[0] != "-")
         number *= Fraction(10) ** int(power)
     return -number if sign == "-" else number
+
+
+def _shown(quantity: Quantity) -> str:
+    text = repr(quantity)
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"

@@ -15,18 +15,23 @@ from pydantic import ValidationError
 
 from optimus.api.findings import explain
 from optimus.api.specs.clusters import PoolSpec
-from optimus.api.specs.queues import QueueSpec
+from optimus.api.specs.queues import ClusterQueueSpec, LabelSelectorSpec
 from optimus.drivers.kube.describing import read_time
 from optimus.drivers.kube.mirror import Mirror
 from optimus.drivers.kube.objects import Anything
+from optimus.drivers.kube.selectors import Requirement, Selector
 from optimus.drivers.kube.watching import Watching
 from optimus.kube import Change, Resource, What
 from optimus.model.pools import NodePool
 from optimus.model.queues import Queue
+from optimus.model.rules import Operator
 
 LOG = logging.getLogger(__name__)
 R = TypeVar("R")
 QUEUES = Resource("optimus.dev", "v1alpha1", "queues", namespaced=False)
+QUEUE_KIND = "optimus.dev/Queue"
+STAND_IN = "default"
+"""The queue of a cluster that has none."""
 POOLS = Resource("optimus.dev", "v1alpha1", "nodepools", namespaced=False)
 
 
@@ -41,36 +46,48 @@ class SetUp:
 
 
 async def watch_queues(watching: Watching, mirror: Mirror) -> SetUp:
-    """Returns once all that are there have been told. Without the CRDs there is one queue, `default`."""
+    """Returns once all that are there have been told. Without the CRDs there is one queue, until they come."""
     set_up = SetUp()
 
     def queue(change: Change[Anything]) -> None:
         if change.what is What.DELETED:
-            mirror.queue_gone(change.key)
+            mirror.tenants.queue_gone(change.key)
             set_up.queues.pop(change.key, None)
+            set_up.unreadable.pop(("Queue", change.key), None)
         elif change.object is not None:
             set_up.queues[change.key] = change.object
             found = _read(set_up, "Queue", change.object, read_queue)
-            if found is not None and mirror.queues.get(found.name) != found:  # most changes are of its status
-                mirror.queue(found)
+            if found is not None:
+                mirror.tenants.queue(*found)
 
     def pool(change: Change[Anything]) -> None:
         if change.what is What.DELETED:
-            mirror.pool_gone(change.key)
+            mirror.tenants.pool_gone(change.key)
             set_up.pools.pop(change.key, None)
+            set_up.unreadable.pop(("NodePool", change.key), None)
         elif change.object is not None:
             set_up.pools[change.key] = change.object
             found = _read(set_up, "NodePool", change.object, read_pool)
-            if found is not None and mirror.pools.get(found.name) != found:
-                mirror.pool(found)
+            if found is not None:
+                mirror.tenants.pool(found)
 
-    if await watching.discovery.resource("optimus.dev/Queue", QUEUES.api_version) is None:
-        LOG.warning("the cluster has no Queue resource (`optimus crds`): everything goes to one queue, default")
-        mirror.queue(Queue(name="default"))
-        return set_up
-    for name, resource, tell in (("queues", QUEUES, queue), ("pools", POOLS, pool)):
-        watching.watch_more(name, resource, Anything, tell)
-        await watching.reflectors[name].synced.wait()
+    async def begin() -> None:
+        for name, resource, tell in (("queues", QUEUES, queue), ("pools", POOLS, pool)):
+            watching.watch_more(name, resource, Anything, tell)
+            await watching.reflectors[name].synced.wait()
+
+    async def begin_late() -> None:
+        LOG.warning("the cluster has the Queue resource now: work goes to the queues that there are")
+        await begin()
+        if STAND_IN not in set_up.queues:
+            mirror.tenants.queue_gone(STAND_IN)
+
+    if await watching.discovery.resource(QUEUE_KIND, QUEUES.api_version) is None:
+        LOG.warning("the cluster has no Queue resource (`optimus crds`): everything goes to one queue, %s", STAND_IN)
+        mirror.tenants.queue(Queue(name=STAND_IN))
+        watching.when_served(QUEUE_KIND, QUEUES.api_version, begin_late)
+    else:
+        await begin()
     return set_up
 
 
@@ -91,12 +108,20 @@ class Unreadable(Exception):  # noqa: N818 - what it says of an object
     """Why an object cannot be used, in words."""
 
 
-def read_queue(thing: Anything) -> Queue:
+def read_queue(thing: Anything) -> tuple[Queue, Selector | None]:
+    """With the namespaces that it chooses by their labels, if it does."""
     try:
-        spec = QueueSpec.model_validate(_record(thing))
+        spec = ClusterQueueSpec.model_validate(_record(thing))
     except ValidationError as error:
-        raise Unreadable(_words(error, QueueSpec)) from None
-    return spec.to_queue(now_ms=0, created_ms=read_time(thing.metadata.creation_timestamp))
+        raise Unreadable(_words(error, ClusterQueueSpec)) from None
+    queue = spec.to_queue(now_ms=0, created_ms=read_time(thing.metadata.creation_timestamp))
+    return queue, None if spec.namespace_selector is None else _selector(spec.namespace_selector)
+
+
+def _selector(spec: LabelSelectorSpec) -> Selector:
+    labels = [Requirement(key, Operator.IN, (value,)) for key, value in spec.match_labels.items()]
+    rules = [Requirement(one.key, str(one.operator), one.values) for one in spec.match_expressions]
+    return Selector(tuple(sorted([*labels, *rules])))
 
 
 def read_pool(thing: Anything) -> NodePool:

@@ -30,8 +30,9 @@ from msgspec import Struct
 
 from optimus.drivers.kube.acting import Acting
 from optimus.drivers.kube.grouping import Group
-from optimus.drivers.kube.grouping.overrides import TERM, word_on
-from optimus.drivers.kube.mirror import Mirror, amounts_of
+from optimus.drivers.kube.grouping.overrides import kept_term
+from optimus.drivers.kube.mirror import Mirror
+from optimus.drivers.kube.nodes import amounts_of
 from optimus.drivers.kube.objects import Pod
 from optimus.model.reasons import Code, Reason, reason
 from optimus.model.rules import COUNTER
@@ -125,8 +126,8 @@ class Repairing:
         self._put(Trial(uid, workload, pod.spec.node_name or "", late, self._clock()))
 
     def _is_late(self, pod: Pod) -> bool:
-        written = word_on(pod.metadata, TERM) or ""
-        return self._term is not None and written.isdecimal() and int(written) < self._term
+        written = kept_term(pod.metadata)
+        return self._term is not None and written is not None and written < self._term
 
     def _judge_node(self, node: str) -> None:
         """Those on trial leave one by one, until the node has what it has given away."""
@@ -187,7 +188,7 @@ class Repairing:
         LOG.warning("%s: %s: %s", one.workload, why.code, why.text())
         self._tell(one.workload, why)
         if whole:
-            self._acting.stop(one.workload)
+            self._acting.stop(one.workload, why)
         else:
             self._acting.send_away(leaving.values())
         for uid, pod in leaving.items():

@@ -15,16 +15,16 @@ Must not: look at other pods or at nodes. Counters of neighbours are added by `c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from optimus.drivers.kube.objects import Container, Pod, Quantities, Resources
+from optimus.drivers.kube.objects import Container, Pod, Quantities, Quantity, Resources
 from optimus.drivers.kube.quantities import QuantityError, mib_up, milli, whole
 from optimus.model.rules import COUNTER, PODS, PORT, PORT_WHOLE
-from optimus.model.units import UnitError, parse_gpu, parse_memory, parse_percent
+from optimus.model.units import LARGEST, UnitError, parse_gpu, parse_memory, parse_percent
 from optimus.model.workloads import ModelSpeed, Request
 
 GPU_NAMES = ("nvidia.com/gpu", "amd.com/gpu")
@@ -36,13 +36,23 @@ _PLAIN_COUNTERS = ("hugepages-", "attachable-volumes-")
 _ALL_ADDRESSES = ("", "0.0.0.0")  # noqa: S104 - compared with, not bound to
 _OF_WHOLE_PODS = (_CPU, _MEMORY)
 WHOLE_GPU = 1000
+RESIZE_PENDING = "PodResizePending"
+"""The condition of a resize in place that is not done yet."""
 
 Amounts = dict[str, int]
 """By resource of Kubernetes: thousandths of CPU; bytes or pieces of everything else."""
+Read = Callable[[Quantities | None], Amounts]
 
 
 class MalformedError(ValueError):
     """A pod that contradicts itself or cannot be read; the message says where and what to write instead."""
+
+
+class Asked(Struct, frozen=True):
+    """What a pod takes, and what of it cannot be read. Whatever is written, what its containers ask for counts."""
+
+    request: Request
+    problem: str = ""
 
 
 class Sorted(Struct, frozen=True):
@@ -54,18 +64,20 @@ class Sorted(Struct, frozen=True):
     accelerators: dict[str, int]
 
 
-_READ: dict[bytes, Request] = {}
+_READ: dict[bytes, Asked] = {}
 """By all that a request follows from: pods of one template are thousands, and read once."""
 _MOST_READ = 4096
 
 
-def request_of(pod: Pod, gpu_names: tuple[str, ...] = GPU_NAMES) -> Request:
-    """Raises MalformedError."""
-    key = _ENCODE(_all_that_counts(pod, gpu_names))
+def read_request(pod: Pod, gpu_names: tuple[str, ...] = GPU_NAMES) -> Asked:
+    try:
+        key = _ENCODE(_all_that_counts(pod, gpu_names))
+    except OverflowError:  # a number of more than 64 bits
+        return _read_request(pod, gpu_names)
     if (known := _READ.get(key)) is None:
         if len(_READ) >= _MOST_READ:
             _READ.clear()
-        known = _READ[key] = _request_of(pod, gpu_names)
+        known = _READ[key] = _read_request(pod, gpu_names)
     return known
 
 
@@ -77,27 +89,38 @@ def _all_that_counts(pod: Pod, gpu_names: tuple[str, ...]) -> tuple[Any, ...]:
     running = [(one.name, one.resources, one.allocated_resources) for one in status.container_statuses or ()]
     running += [(one.name, one.resources, one.allocated_resources) for one in status.init_container_statuses or ()]
     whole_pod = (spec.resources, spec.overhead, status.resources, status.allocated_resources)
-    ours = [notes.get(name) for name in (FRACTION, GPU_MEMORY, MODELS)]
+    ours = [notes.get(name) for name in (FRACTION, GPU_MEMORY, MODELS)], bool(spec.node_name)
     return (spec.containers, spec.init_containers, whole_pod, running, _resize_is_impossible(pod), ours, gpu_names)
 
 
-def _request_of(pod: Pod, gpu_names: tuple[str, ...]) -> Request:
+def _read_request(pod: Pod, gpu_names: tuple[str, ...]) -> Asked:
+    problems: list[str] = []
     try:
-        found = sort_out(effective(pod), gpu_names)
+        amounts = effective(pod)
     except QuantityError as error:
-        raise MalformedError(str(error)) from None
+        problems.append(str(error))
+        amounts = effective(pod, _as_far_as_readable)
+    found = sort_out(amounts, gpu_names)
     taken = {**found.accelerators, **ports_of(pod), PODS: 1}
     gpus = sum(found.gpus.values())
-    part = _part_of_a_gpu(pod, gpus)
-    return Request(
+    part: dict[str, int] = {}
+    models: tuple[ModelSpeed, ...] = ()
+    try:
+        models = _models(pod)
+        # Anybody may change a note on a pod that runs; what it has been given does not change with it.
+        part = {} if pod.spec.node_name else _part_of_a_gpu(pod, gpus)
+    except MalformedError as error:
+        problems += [] if pod.spec.node_name else [str(error)]
+    request = Request(
         gpu_count=gpus or (1 if part else 0),
         gpu_milli=part.get(FRACTION, WHOLE_GPU),
         gpu_memory_mib=part.get(GPU_MEMORY, 0),
-        models=_models(pod),
-        cpu_milli=found.cpu_milli,
-        memory_mib=mib_up(found.memory_bytes),
+        models=models,
+        cpu_milli=max(found.cpu_milli, 0),
+        memory_mib=mib_up(max(found.memory_bytes, 0)),
         accelerators=tuple(sorted((name, amount) for name, amount in taken.items() if amount > 0)),
     )
+    return Asked(request, problems[0] if problems else "")
 
 
 def sort_out(amounts: Amounts, gpu_names: tuple[str, ...]) -> Sorted:
@@ -112,12 +135,28 @@ def sort_out(amounts: Amounts, gpu_names: tuple[str, ...]) -> Sorted:
 
 
 def read_amounts(quantities: Quantities | None) -> Amounts:
-    return {name: milli(one) if name == _CPU else whole(one) for name, one in (quantities or {}).items()}
+    """Raises QuantityError."""
+    return {name: _amount(name, one) for name, one in (quantities or {}).items()}
 
 
-def _asked(resources: Resources | None) -> Amounts:
+def _as_far_as_readable(quantities: Quantities | None) -> Amounts:
+    """What is too large to count is all there is; what is no quantity is nothing."""
+    found: Amounts = {}
+    for name, one in (quantities or {}).items():
+        try:
+            found[name] = _amount(name, one)
+        except QuantityError as error:
+            found |= {name: LARGEST} if error.too_large else {}
+    return found
+
+
+def _amount(resource: str, quantity: Quantity) -> int:
+    return milli(quantity) if resource == _CPU else whole(quantity)
+
+
+def _asked(resources: Resources | None, read: Read) -> Amounts:
     """A limit is a request where none is written: the server says so of pods, and of templates it does not."""
-    return {**read_amounts(resources.limits), **read_amounts(resources.requests)} if resources else {}
+    return {**read(resources.limits), **read(resources.requests)} if resources else {}
 
 
 def _named(resource: str, gpu_names: tuple[str, ...]) -> str:
@@ -132,7 +171,7 @@ def _named(resource: str, gpu_names: tuple[str, ...]) -> str:
 # -- containers in their order ----------------------------------------------------------------------------------------
 
 
-def effective(pod: Pod) -> Amounts:
+def effective(pod: Pod, read: Read = read_amounts) -> Amounts:
     """The most that the pod takes at any time of its life."""
     statuses = {one.name: one for one in pod.status.container_statuses or ()}
     statuses |= {one.name: one for one in pod.status.init_container_statuses or ()}
@@ -140,10 +179,10 @@ def effective(pod: Pod) -> Amounts:
 
     def of(container: Container) -> Amounts:
         status = statuses.get(container.name)
-        asked = _asked(container.resources)
+        asked = _asked(container.resources, read)
         if status is None or status.resources is None:
             return asked
-        return _in_force(asked, status.resources, status.allocated_resources, impossible=impossible)
+        return _in_force(asked, status.resources, status.allocated_resources, read, impossible=impossible)
 
     total: Amounts = {}
     for container in pod.spec.containers:
@@ -158,36 +197,38 @@ def effective(pod: Pod) -> Amounts:
             _add(beside, amounts)
             _raise_to(starting, beside)
         else:
-            alone = _asked(container.resources)
+            alone = _asked(container.resources, read)
             _add(alone, beside)
             _raise_to(starting, alone)
     _raise_to(total, starting)
-    total |= _of_the_whole_pod(pod, impossible=impossible)
-    _add(total, read_amounts(pod.spec.overhead))
+    total |= _of_the_whole_pod(pod, read, impossible=impossible)
+    _add(total, read(pod.spec.overhead))
     return total
 
 
-def _of_the_whole_pod(pod: Pod, *, impossible: bool) -> Amounts:
+def _of_the_whole_pod(pod: Pod, read: Read, *, impossible: bool) -> Amounts:
     """What the pod asks for as a whole takes the place of the sum."""
-    asked = _asked(pod.spec.resources)
+    asked = _asked(pod.spec.resources, read)
     asked = {name: n for name, n in asked.items() if name in _OF_WHOLE_PODS or name.startswith("hugepages-")}
     if pod.status.resources is None:
         return asked
-    found = _in_force(asked, pod.status.resources, pod.status.allocated_resources, impossible=impossible)
+    found = _in_force(asked, pod.status.resources, pod.status.allocated_resources, read, impossible=impossible)
     return {name: found.get(name, 0) for name in asked}
 
 
-def _in_force(asked: Amounts, actual: Resources, allocated: Quantities | None, *, impossible: bool) -> Amounts:
+def _in_force(
+    asked: Amounts, actual: Resources, allocated: Quantities | None, read: Read, *, impossible: bool
+) -> Amounts:
     """While a resize is under way: the largest of what is asked for, given and in force; a resize that is impossible
     asks for nothing."""
     found = {} if impossible else dict(asked)
-    _raise_to(found, read_amounts(actual.requests))
-    _raise_to(found, read_amounts(allocated))
+    _raise_to(found, read(actual.requests))
+    _raise_to(found, read(allocated))
     return found
 
 
 def _resize_is_impossible(pod: Pod) -> bool:
-    pending = next((one for one in pod.status.conditions or () if one.type == "PodResizePending"), None)
+    pending = next((one for one in pod.status.conditions or () if one.type == RESIZE_PENDING), None)
     return pending is not None and pending.reason == "Infeasible"
 
 

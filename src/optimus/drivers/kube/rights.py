@@ -21,6 +21,7 @@ from optimus.drivers.kube.grouping.podgroups import APIS, NATIVE
 
 LEASE = "optimus-scheduler"
 """Whoever holds it leads."""
+DEVICES = "resource.k8s.io"
 WATCHED = ("list", "watch")
 ALL = ("get", "list", "watch", "create", "update", "patch", "delete")
 SEEN = ("get", "list", "watch")
@@ -36,16 +37,22 @@ class Right(Struct, frozen=True, kw_only=True):
     """Only the object of this name."""
     at_home: bool = False
     """Only in the controller's own namespace."""
+    against_budgets: bool = False
+    """Not needed where disruption budgets are respected."""
 
 
-def controller_rights(kinds: Kinds | None = None) -> list[Right]:
-    return [*_FIXED, *_owners(kinds or shipped_kinds())]
+def controller_rights(kinds: Kinds | None = None, *, respect_budgets: bool = False) -> list[Right]:
+    fixed = [right for right in _FIXED if not (respect_budgets and right.against_budgets)]
+    return [*fixed, *_owners(kinds or shipped_kinds())]
 
 
 _FIXED = (
     Right(group="", resource="nodes", verbs=WATCHED, why="what there is, and whether it takes work"),
     Right(
-        group="", resource="namespaces", verbs=WATCHED, why="their default queue, and labels that pod affinity names"
+        group="",
+        resource="namespaces",
+        verbs=WATCHED,
+        why="their default queue, and labels that queues and pods name",
     ),
     Right(group="", resource="persistentvolumeclaims", verbs=WATCHED, why="volumes pin pods to nodes"),
     Right(group="", resource="persistentvolumes", verbs=WATCHED, why="volumes pin pods to nodes"),
@@ -60,9 +67,21 @@ _FIXED = (
         group="storage.k8s.io", resource="storageclasses", verbs=WATCHED, why="claims that wait for a first consumer"
     ),
     Right(group="storage.k8s.io", resource="csinodes", verbs=WATCHED, why="how many volumes a node takes"),
-    Right(group="resource.k8s.io", resource="resourceclaims", verbs=WATCHED, why="claimed devices pin pods to nodes"),
+    Right(group=DEVICES, resource="resourceclaims", verbs=WATCHED, why="claimed devices pin pods to nodes"),
+    Right(group=DEVICES, resource="resourceclaimtemplates", verbs=WATCHED, why="what work asks for before it has pods"),
+    Right(group=DEVICES, resource="deviceclasses", verbs=WATCHED, why="which devices a claim means"),
+    Right(group=DEVICES, resource="resourceslices", verbs=WATCHED, why="which devices there are, and where"),
+    Right(group=DEVICES, resource="resourceclaims", verbs=("patch",), why="the finalizer of a claim that has devices"),
+    Right(group=DEVICES, resource="resourceclaims/status", verbs=("patch",), why="to give a claim its devices"),
+    Right(group=DEVICES, resource="resourceclaims/binding", verbs=("patch",), why="the same, as Kubernetes 1.36 asks"),
     Right(group="", resource="pods", verbs=SEEN, why="what waits and what runs; a bind nobody heard of is looked up"),
-    Right(group="", resource="pods", verbs=("delete",), why="to take room back where a disruption budget says no"),
+    Right(
+        group="",
+        resource="pods",
+        verbs=("delete",),
+        why="to take room back where a disruption budget says no; not with --respect-budgets",
+        against_budgets=True,
+    ),
     Right(group="", resource="pods/binding", verbs=("create",), why="to place a pod"),
     Right(group="", resource="pods/eviction", verbs=("create",), why="to take room back"),
     Right(group="", resource="pods/status", verbs=("patch",), why="the condition that says why a pod waits"),
@@ -73,6 +92,44 @@ _FIXED = (
     Right(group=GROUP, resource="nodepools", verbs=WATCHED, why="which nodes are interchangeable"),
     Right(group=GROUP, resource="queues/status", verbs=("patch",), why="what `kubectl get queues` shows"),
     Right(group=GROUP, resource="nodepools/status", verbs=("patch",), why="what `kubectl get nodepools` shows"),
+    Right(group=GROUP, resource="unifiedjobs", verbs=SEEN, why="jobs, which wait before they have pods"),
+    Right(
+        group=GROUP,
+        resource="unifiedjobs",
+        verbs=("patch",),
+        why="how many replicas there shall be, and the finalizer that lets their ends be read",
+    ),
+    Right(
+        group=GROUP,
+        resource="unifiedjobs",
+        verbs=("delete",),
+        why="to forget one that is over when its ttlSecondsAfterFinished has passed",
+    ),
+    Right(
+        group=GROUP,
+        resource="unifiedjobs/status",
+        verbs=("patch",),
+        why="what `kubectl get unifiedjobs` shows, and its life for the next leader",
+    ),
+    Right(
+        group=GROUP,
+        resource="unifiedjobs/finalizers",
+        verbs=("update",),
+        why="to make a job the owner of its pods, where a server asks for it",
+    ),
+    Right(group="", resource="pods", verbs=("create",), why="replicas of a UnifiedJob, from its template"),
+    Right(
+        group="",
+        resource="pods",
+        verbs=("patch",),
+        why="to let a pod of a UnifiedJob go once its end is written down (a finalizer)",
+    ),
+    Right(
+        group="",
+        resource="services",
+        verbs=("create",),
+        why="the names by which replicas of a UnifiedJob find each other",
+    ),
     Right(group="coordination.k8s.io", resource="leases", verbs=("create",), why="one of several leads", at_home=True),
     Right(
         group="coordination.k8s.io",
@@ -89,26 +146,19 @@ def _owners(kinds: Kinds) -> list[Right]:
     """Of the table of kinds: objects that pods belong to, and those that are started and stopped by their own field."""
     found = []
     for kind in kinds:
-        group, _, name = kind.name.rpartition("/")
-        if name == "Pod":
+        if kind.name == "Pod" or kind.group == GROUP:  # said above, with what else they need
             continue
-        resource = plural(name)
-        found.append(Right(group=group, resource=resource, verbs=SEEN, why="which pods are one gang"))
+        found.append(Right(group=kind.group, resource=kind.resource, verbs=SEEN, why="which pods are one gang"))
         if kind.suspend is not None:
             why = "to start it when there is room, and to suspend it when it has to leave"
-            found.append(Right(group=group, resource=resource, verbs=("patch",), why=why))
+            found.append(Right(group=kind.group, resource=kind.resource, verbs=("patch",), why=why))
     for api in APIS:
-        group, _, name = api.kind.rpartition("/")
-        found.append(Right(group=group, resource=plural(name), verbs=SEEN, why="which pods are one gang"))
+        group = api.kind.rpartition("/")[0]
+        found.append(Right(group=group, resource="podgroups", verbs=SEEN, why="which pods are one gang"))
         if api.kind == NATIVE:
             why = "the condition that says whether it is scheduled, and why not"
-            found.append(Right(group=group, resource=f"{plural(name)}/status", verbs=("patch",), why=why))
+            found.append(Right(group=group, resource="podgroups/status", verbs=("patch",), why=why))
     return found
-
-
-def plural(kind: str) -> str:
-    """As the kinds of the table are called in paths."""
-    return f"{kind.lower()}s"
 
 
 def rules_of(rights: Iterable[Right]) -> list[Rule]:
@@ -131,21 +181,58 @@ def rules_of(rights: Iterable[Right]) -> list[Rule]:
 
 
 def tenant_rules(kinds: Kinds | None = None) -> list[Rule]:
-    """To be bound in a namespace: work of one's own, and what is said about it. Neither binding nor status of pods."""
+    """To be bound in a namespace: what the command line does with work of one's own, and what is said about it. Neither
+    binding nor status of pods."""
     work: dict[str, list[str]] = {}
     for kind in kinds or shipped_kinds():
-        group, _, name = kind.name.rpartition("/")
-        work.setdefault(group, []).append(plural(name))
+        work.setdefault(kind.group, []).append(kind.resource)
+    for api in APIS:
+        work.setdefault(api.kind.rpartition("/")[0], []).append("podgroups")
+    ours = work.setdefault(GROUP, [])
+    ours.extend([] if "unifiedjobs" in ours else ["unifiedjobs"])
+    for group in filter(None, work):
+        work[group].append("*/scale")
     return [
         *({"apiGroups": [group], "resources": found, "verbs": list(ALL)} for group, found in work.items()),
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
         {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
         {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": list(SEEN)},
     ]
 
 
+def researcher_rules() -> list[Rule]:
+    """To be bound in a namespace: UnifiedJobs, what they say, and the way into a session. No pods of one's own, so that
+    everything that runs has asked a queue."""
+    return [
+        _work("unifiedjobs", ALL),
+        _work("unifiedjobs/scale", _CHANGED),
+        {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["pods/portforward"], "verbs": ["get", "create"]},
+        *_SURROUNDINGS,
+    ]
+
+
+def queue_owner_rules() -> list[Rule]:
+    """To be bound in each namespace of a queue: to stop, order and resize what is there. Whoever cannot create a job
+    cannot change what it runs, either (`job_policies`)."""
+    return [*_STEERED, *_SURROUNDINGS]
+
+
+def _work(resource: str, verbs: Iterable[str]) -> Rule:
+    return {"apiGroups": [GROUP], "resources": [resource], "verbs": list(verbs)}
+
+
+_CHANGED = ("get", "update", "patch")
+_STEERED = [_work("unifiedjobs", [verb for verb in ALL if verb != "create"]), _work("unifiedjobs/scale", _CHANGED)]
+_SURROUNDINGS: list[Rule] = [
+    {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": list(SEEN)},
+    {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": list(SEEN)},
+]
 _SET_UP = ["queues", "nodepools"]
 VIEWER_RULES: list[Rule] = [{"apiGroups": [GROUP], "resources": _SET_UP, "verbs": list(SEEN)}]
-ADMIN_RULES: list[Rule] = [{"apiGroups": [GROUP], "resources": _SET_UP, "verbs": list(ALL)}]
+ADMIN_RULES: list[Rule] = [{"apiGroups": [GROUP], "resources": _SET_UP, "verbs": list(ALL)}, *_STEERED]
+"""Everything of Optimus, everywhere; but no pods, not even by a job: that is for those who administer the cluster."""
 
 
 def as_markdown(rights: Iterable[Right]) -> str:

@@ -63,10 +63,10 @@ def _requirement(written: Expression, what: str) -> NodeRequirement:
 
 
 def tolerations_of(pod: Pod) -> tuple[Toleration, ...]:
-    return tuple(found for one in pod.spec.tolerations or () if (found := _toleration(one)) is not None)
+    return tuple(found for one in pod.spec.tolerations or () if (found := read_toleration(one)) is not None)
 
 
-def _toleration(written: TolerationSpec) -> Toleration | None:
+def read_toleration(written: TolerationSpec) -> Toleration | None:
     """None for one that tolerates nothing."""
     key, value, effect = written.key or "", written.value or "", written.effect or ""
     match written.operator or "Equal":

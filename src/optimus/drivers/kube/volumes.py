@@ -1,4 +1,4 @@
-"""Volumes and claimed devices: where they let a pod be, and what must happen before it can be anywhere.
+"""Volumes: where they let a pod be, and what must happen before it can be anywhere.
 
 Why: a volume that is bound may be reachable from some nodes only; one that is not bound may still be bound to any.
 Owns: what a claim says about nodes, in the sense of kube-scheduler: affinity of the volume, zone labels, volumes for
@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from optimus.drivers.kube.claiming import Claims
 from optimus.drivers.kube.first_consumers import Shape, class_of, consumed_by, waits_for_consumer
 from optimus.drivers.kube.objects import (
     PersistentVolume,
     Pod,
-    PodClaim,
-    ResourceClaim,
     StorageClass,
     StorageNode,
     Volume,
@@ -34,8 +33,6 @@ _OLD_NAMES = {
 _ZONE_LABELS = (*_OLD_NAMES, ZONE, REGION)
 _SEVERAL = "__"
 _BOUND = "pv.kubernetes.io/bind-completed"
-MOST_CONSUMERS = 256
-"""Of one claim of devices."""
 
 
 class Around(Struct, frozen=True, kw_only=True):
@@ -44,11 +41,11 @@ class Around(Struct, frozen=True, kw_only=True):
     claims: dict[str, VolumeClaim] = {}
     volumes: dict[str, PersistentVolume] = {}
     classes: dict[str, StorageClass] = {}
-    devices: dict[str, ResourceClaim] = {}
+    devices: Claims = Claims()
 
 
 class Attached(Struct, frozen=True, kw_only=True):
-    """What follows from the volumes and claims of one pod."""
+    """What follows from the volumes of one pod."""
 
     all_of: tuple[NodeTerms, ...] = ()
     sole_claims: tuple[str, ...] = ()
@@ -87,10 +84,6 @@ def attached_to(pod: Pod, around: Around) -> Attached:
             volumes.add((bound.spec.csi.driver, bound.spec.csi.volume_handle))
         if bound is not None and not hindered:
             pins += _pins(bound)
-    for wanted in pod.spec.resource_claims or ():
-        pinned, hindered = _devices(pod, wanted, around)
-        pins += pinned
-        obstacles += hindered
     drivers = [driver for driver, _ in volumes]
     counters = tuple((ATTACH + driver, drivers.count(driver)) for driver in sorted(set(drivers)))
     consumed = consumed_by(waiting, around.volumes, around.classes)
@@ -173,36 +166,6 @@ def _old_disk(volume: Volume) -> list[Reason]:
         for kind, there in kinds.items()
         if there is not None
     ]
-
-
-# -- devices ----------------------------------------------------------------------------------------------------------
-
-
-def _devices(pod: Pod, wanted: PodClaim, around: Around) -> tuple[list[NodeTerms], list[Reason]]:
-    """A claim that is allocated pins the pod to where its devices are; one that is not would have to be allocated by
-    whoever places the pod."""
-    name = wanted.resource_claim_name
-    if name is None:
-        made = [one for one in pod.status.resource_claim_statuses or () if one.name == wanted.name]
-        if not made:
-            return [], [_not_ready(f"resource claim {wanted.name} has not been made from its template yet")]
-        name = made[0].resource_claim_name
-        if name is None:  # the template asks for nothing
-            return [], []
-    claim = around.devices.get(f"{pod.metadata.namespace}/{name}")
-    if claim is None:
-        return [], [_not_ready(f"resource claim {name} does not exist")]
-    if claim.metadata.deletion_timestamp is not None:
-        return [], [_not_ready(f"resource claim {name} is being deleted")]
-    allocation = claim.status.allocation
-    if allocation is None:
-        told = f"resource claim {name}, whose devices are not allocated"
-        instead = "ask for devices as a resource of a container (nvidia.com/gpu: 1), or use a claim that is allocated"
-        return [], [reason(Code.UNSUPPORTED, feature=told, instead=instead)]
-    consumers = [one.uid for one in claim.status.reserved_for or ()]
-    if len(consumers) >= MOST_CONSUMERS and pod.metadata.uid not in consumers:
-        return [], [_not_ready(f"resource claim {name} is in use by {MOST_CONSUMERS} pods")]
-    return [node_terms(allocation.node_selector)] if allocation.node_selector else [], []
 
 
 def _not_ready(missing: str) -> Reason:

@@ -4,19 +4,31 @@ Why: the mirror is told changes, whoever they come from; this is where they come
 Owns: which kinds are watched, and reading owners that nobody watches.
 Must not: look into an object.
 
-Kinds of owners come and go with their CRDs: what is served is looked up again every DISCOVER_S.
+Kinds of owners come and go with their CRDs: what is served is looked up again every DISCOVER_S. One that is not served
+any more is gone with its objects, and one that is served elsewhere is read from there. One that is served and cannot be
+read (a conversion webhook that is down, a role that is too small) keeps nobody else waiting: work of that kind is not
+ready, and says so.
+
+A reflector that ends has met what nobody thought of, and what it tells from then on is not true any more: `died` says
+so, and whoever waits for it ends the process.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable
-from typing import Any, TypeVar
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, NoReturn, TypeVar
 
+from optimus.drivers.kube.claiming import Claims
+from optimus.drivers.kube.device_objects import ClaimTemplate, DeviceClass, ResourceClaim, ResourceSlice
 from optimus.drivers.kube.discovering import Discovery
 from optimus.drivers.kube.grouping import Kinds, ObjectRef
 from optimus.drivers.kube.grouping.podgroups import APIS
+from optimus.drivers.kube.jobs.seeing import Sight
+from optimus.drivers.kube.jobs.words import UNIFIED_JOB
 from optimus.drivers.kube.mirror import Mirror
 from optimus.drivers.kube.objects import (
     Anything,
@@ -24,7 +36,6 @@ from optimus.drivers.kube.objects import (
     Node,
     PersistentVolume,
     Pod,
-    ResourceClaim,
     StorageClass,
     StorageNode,
     VolumeClaim,
@@ -32,7 +43,8 @@ from optimus.drivers.kube.objects import (
 from optimus.drivers.kube.volumes import Around, attach_limits
 from optimus.kube import Change, Client, KubeError, Reflector, Resource, What
 from optimus.kube.decoding import Object
-from optimus.kube.errors import Forbidden, NotFound
+from optimus.kube.errors import Forbidden, Garbled, NotFound
+from optimus.kube.reflecting import QUIET_S
 from optimus.kube.resources import NAMESPACES, NODES, PODS
 
 LOG = logging.getLogger(__name__)
@@ -42,25 +54,47 @@ VOLUMES = Resource("", "v1", "persistentvolumes", namespaced=False)
 CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
 STORAGE_NODES = Resource("storage.k8s.io", "v1", "csinodes", namespaced=False)
 DEVICES = "resource.k8s.io/ResourceClaim"
+DEVICES_VERSION = "resource.k8s.io/v1"
+RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims")
+CLAIM_TEMPLATES = Resource("resource.k8s.io", "v1", "resourceclaimtemplates")
+DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", namespaced=False)
+SLICES = Resource("resource.k8s.io", "v1", "resourceslices", namespaced=False)
+OPTIONAL_S = 10.0
+"""So long a kind of owners that cannot be read is waited for, once all others are there."""
+SILENT_S = 2 * QUIET_S
+"""A watch of which nothing was heard for so long hangs, or its server does."""
 PATIENCE_S = 2.0
 """An owner that is watched, and has not been seen after this time, is asked for by name."""
 T = TypeVar("T", bound=Object)
+
+
+class Died(Exception):  # noqa: N818 - what has become of it
+    """A part without which the process must not go on has ended; the text says which."""
 
 
 class Watching:
     def __init__(self, client: Client, mirror: Mirror, kinds: Kinds, wake: Callable[[], object]) -> None:
         self.discovery = Discovery(client)
         self._client, self._mirror, self._wake = client, mirror, wake
-        self._owner_kinds = sorted({kind.name for kind in kinds if "/" in kind.name} | {api.kind for api in APIS})
+        owners = {kind.name for kind in kinds if "/" in kind.name} | {api.kind for api in APIS}
+        self._owner_kinds = sorted(owners | {UNIFIED_JOB})
+        self.jobs = Sight()
+        """UnifiedJobs and their pods, for whoever gives them their pods."""
         self.reflectors: dict[str, Reflector[Any]] = {}
         self.heard: Callable[[Pod | None, Pod], object] = lambda _before, _now: None
         """Told of a pod as it was and as it is, before the mirror is."""
-        self._tasks: list[asyncio.Task[Any]] = []
+        self.died: asyncio.Future[NoReturn] = asyncio.get_running_loop().create_future()
+        """Raises Died."""
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._running: dict[str, asyncio.Task[Any]] = {}
+        """Of reflectors."""
+        self._awaited: list[tuple[str, str, Callable[[], Coroutine[Any, Any, None]]]] = []
         self._reading: set[tuple[str, str, str]] = set()
-        self._around: dict[str, dict[str, Any]] = {"claims": {}, "volumes": {}, "classes": {}, "devices": {}}
+        self._around: dict[str, dict[str, Any]] = {"claims": {}, "volumes": {}, "classes": {}}
+        self._devices = Claims(catalog=mirror.around.devices.catalog)
 
     async def start(self) -> None:
-        """Returns once everything that is there has been told."""
+        """Returns once everything that is there has been told, but for kinds of owners that cannot be read."""
         await self.discovery.refresh()
         self._watch("nodes", NODES, Node, self._node)
         self._watch("pods", PODS, Pod, self._pod)
@@ -69,11 +103,16 @@ class Watching:
         self._watch("volumes", VOLUMES, PersistentVolume, lambda change: self._beside("volumes", change))
         self._watch("classes", CLASSES, StorageClass, lambda change: self._beside("classes", change))
         self._watch("storage nodes", STORAGE_NODES, StorageNode, self._storage_node)
-        if (devices := await self.discovery.resource(DEVICES)) is not None:
-            self._watch("devices", devices, ResourceClaim, lambda change: self._beside("devices", change))
+        if await self.discovery.resource(DEVICES, DEVICES_VERSION) is not None:
+            self._watch("device claims", RESOURCE_CLAIMS, ResourceClaim, self._kept_in(self._devices.claims))
+            self._watch("claim templates", CLAIM_TEMPLATES, ClaimTemplate, self._kept_in(self._devices.templates))
+            self._watch("device classes", DEVICE_CLASSES, DeviceClass, self._kept_in(self._devices.catalog.classes))
+            self._watch("slices", SLICES, ResourceSlice, self._slice)
+        needed = list(self.reflectors.values())
         await self._watch_owners()
-        await asyncio.gather(*(one.synced.wait() for one in self.reflectors.values()))
-        self._tasks.append(asyncio.create_task(self._keep_discovering()))
+        await asyncio.gather(*(one.synced.wait() for one in needed))
+        await asyncio.gather(*(self._sync_owners(kind) for kind in self._owner_kinds if kind in self.reflectors))
+        self._go("what is served", self._keep_discovering())
 
     def watch_more(self, name: str, resource: Resource, kind: type[T], tell: Callable[[Change[T]], object]) -> None:
         """Of others: queues, pools."""
@@ -84,10 +123,45 @@ class Watching:
 
         self._watch(name, resource, kind, heard)
 
+    def when_served(self, kind: str, api_version: str, begin: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """`begin` is run once the server has this kind."""
+        self._awaited.append((kind, api_version, begin))
+
     async def close(self) -> None:
-        for task in self._tasks:
+        self.died.cancel()
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def unsynced(self) -> list[str]:
+        """Kinds that have not been read yet, with what is in the way."""
+        waiting = ((name, one) for name, one in self.reflectors.items() if not one.synced.is_set())
+        return [f"{name} ({one.reflection.trouble})" if one.reflection.trouble else name for name, one in waiting]
+
+    def silent(self, *, hanging: bool) -> list[str]:
+        """Kinds of which nothing has been heard for SILENT_S. `hanging`: without a word why, which a new process may
+        mend; else it is the server's."""
+        return [
+            f"{name} for {one.reflection.quiet_s():.0f} s {one.reflection.trouble}".rstrip()
+            for name, one in self.reflectors.items()
+            if one.synced.is_set() and one.reflection.quiet_s() > SILENT_S and not (hanging and one.reflection.trouble)
+        ]
+
+    def _go(self, what: str, work: Coroutine[Any, Any, Any], *, needed: bool = True) -> asyncio.Task[Any]:
+        def over(task: asyncio.Task[Any]) -> None:
+            self._tasks.discard(task)
+            if task.cancelled() or (not needed and task.exception() is None):
+                return
+            LOG.error("the watch of %s has ended", what, exc_info=task.exception())
+            if needed and not self.died.done():
+                self.died.set_exception(Died(f"the watch of {what} has ended: {task.exception()!r}"))
+                self.died.exception()  # whether anybody waits for it or not: it is told above
+
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(over)
+        return task
 
     def read_owners(self) -> None:
         """Begin to read those that the mirror misses."""
@@ -95,7 +169,7 @@ class Watching:
             key = (ref.kind, ref.namespace, ref.uid or ref.name)
             if key not in self._reading:
                 self._reading.add(key)
-                self._tasks.append(asyncio.create_task(self._read_owner(ref, key)))
+                self._go(f"{ref.kind} {ref.namespace}/{ref.name}", self._read_owner(ref, key), needed=False)
 
     async def _read_owner(self, ref: ObjectRef, key: tuple[str, str, str]) -> None:
         try:
@@ -108,15 +182,20 @@ class Watching:
                 self._mirror.owner_absent(ref)
                 return
             found = await self._client.get(resource, ref.name, Anything, namespace=ref.namespace)
+            if ref not in self._mirror.groups.missing():
+                return  # the watch has told what became of it meanwhile, and knows better
             if ref.uid and found.metadata.uid != ref.uid:
                 self._mirror.owner_absent(ref)
             else:
                 self._mirror.owner(with_kind(found, resource, ref.kind))
-        except (NotFound, Forbidden):
+        except NotFound:
             self._mirror.owner_absent(ref)
         except KubeError as error:
             LOG.info("%s %s/%s cannot be read now: %s", ref.kind, ref.namespace, ref.name, error)
-            await asyncio.sleep(PATIENCE_S)
+            if self._is_unread(ref.kind) or isinstance(error, Forbidden | Garbled):
+                self._mirror.owner_absent(ref)
+            else:
+                await asyncio.sleep(PATIENCE_S)
         finally:
             self._reading.discard(key)
             self._wake()
@@ -127,17 +206,63 @@ class Watching:
             try:
                 await self.discovery.refresh()
                 await self._watch_owners()
+                await self._begin_awaited()
             except KubeError as error:
                 LOG.info("what is served cannot be read now: %s", error)
 
     async def _watch_owners(self) -> None:
         for kind in self._owner_kinds:
-            if kind not in self.reflectors and (resource := await self.discovery.resource(kind)) is not None:
-                self._watch(kind, resource, Anything, self._owner_of(kind, resource))
+            resource, reflector = await self.discovery.resource(kind), self.reflectors.get(kind)
+            if reflector is None and resource is not None:
+                self._watch(kind, resource, Anything, self._owner_of(kind))
+                self._go(kind, self._say_when_read(kind), needed=False)
+            elif reflector is not None and resource is None and reflector.reflection.trouble:
+                self._watch_no_more(kind)  # while its watch goes on, one of several servers lags behind
+            elif reflector is not None and resource is not None and resource != reflector.resource:
+                LOG.warning("%s is read from %s now", kind, resource.api_version)
+                reflector.move(resource)
+
+    def _watch_no_more(self, kind: str) -> None:
+        LOG.warning("%s is not served any more", kind)
+        self._running.pop(kind).cancel()
+        self.reflectors.pop(kind).give_up()
+        if self._mirror.aside.unread.pop(kind, None) is not None:
+            self._mirror.look_at_all()
+        self._wake()
+
+    async def _begin_awaited(self) -> None:
+        for awaited in list(self._awaited):
+            kind, api_version, begin = awaited
+            if await self.discovery.resource(kind, api_version) is not None:
+                self._awaited.remove(awaited)
+                self._go(kind, begin(), needed=False)
+
+    async def _sync_owners(self, kind: str) -> None:
+        """While it is being read, however much there is; OPTIONAL_S where the server says no."""
+        reflector, until = self.reflectors[kind], time.monotonic() + OPTIONAL_S
+        while not reflector.synced.is_set():
+            if reflector.reflection.trouble and time.monotonic() > until:
+                LOG.warning("%s cannot be read, and its work is not ready: %s", kind, reflector.reflection.trouble)
+                self._mirror.aside.unread[kind] = reflector.reflection.trouble
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await reflector.synced.wait()
+
+    async def _say_when_read(self, kind: str) -> None:
+        await self.reflectors[kind].synced.wait()
+        if self._mirror.aside.unread.pop(kind, None) is not None:
+            LOG.warning("%s can be read now", kind)
+            self._mirror.look_at_all()
+            self._wake()
+
+    def _is_unread(self, kind: str) -> bool:
+        reflector = self.reflectors.get(kind)
+        return reflector is not None and not reflector.synced.is_set() and bool(reflector.reflection.trouble)
 
     def _watch(self, name: str, resource: Resource, kind: type[T], tell: Callable[[Change[T]], object]) -> None:
         reflector = self.reflectors[name] = Reflector(self._client, resource, kind, tell)
-        self._tasks.append(asyncio.create_task(reflector.run()))
+        self._running[name] = self._go(name, reflector.run())
 
     # -- changes ------------------------------------------------------------------------------------------------------
 
@@ -157,32 +282,58 @@ class Watching:
     def _pod(self, change: Change[Pod]) -> None:
         if change.what is What.DELETED:
             self._mirror.pod_gone(change.uid)
+            self.jobs.pod_gone(change.uid)
         elif change.object is not None:
+            self.jobs.pod(change.object)
             self.heard(self._mirror.pods.get(change.uid), change.object)
             self._mirror.pod(change.object)
         self._wake()
 
     def _namespace(self, change: Change[Namespace]) -> None:
         if change.what is What.DELETED:
-            self._mirror.namespace_gone(change.key)
+            self._mirror.tenants.namespace_gone(change.key)
         elif change.object is not None:
-            self._mirror.namespace(change.object)
+            self._mirror.tenants.namespace(change.object)
         self._wake()
 
     def _beside(self, kind: str, change: Change[Any]) -> None:
-        if change.what is What.DELETED:
-            self._around[kind].pop(change.key, None)
-        elif change.object is not None:
-            self._around[kind][change.key] = change.object
-        self._mirror.surroundings(Around(**self._around))
+        there, dependents = self._around[kind], self._mirror.dependents
+        before = there.get(change.key)
+        _keep(there, change)
+        match kind:
+            case "claims":
+                dependents.claim_changed(change.key)
+            case "volumes":
+                dependents.volume_changed(before, there.get(change.key))
+            case _:
+                dependents.class_changed(change.key)
+        self._mirror.beside(Around(**self._around, devices=self._devices))
         self._wake()
 
-    def _owner_of(self, kind: str, resource: Resource) -> Callable[[Change[Anything]], None]:
+    def _kept_in(self, known: dict[str, Any]) -> Callable[[Change[Any]], None]:
+        """Of devices."""
+
+        def tell(change: Change[Any]) -> None:
+            _keep(known, change)
+            self._mirror.dependents.device_changed()
+            self._mirror.beside(Around(**self._around, devices=self._devices))
+            self._wake()
+
+        return tell
+
+    def _slice(self, change: Change[ResourceSlice]) -> None:
+        self._devices.catalog.changed()
+        self._kept_in(self._devices.catalog.slices)(change)
+
+    def _owner_of(self, kind: str) -> Callable[[Change[Anything]], None]:
         def tell(change: Change[Anything]) -> None:
             if change.what is What.DELETED:
                 self._mirror.owner_gone(change.uid)
+                self.jobs.job_gone(change.uid)
             elif change.object is not None:
-                self._mirror.owner(with_kind(change.object, resource, kind))
+                self._mirror.owner(with_kind(change.object, self.reflectors[kind].resource, kind))
+                if kind == UNIFIED_JOB:
+                    self.jobs.job(change.object)
             self._wake()
 
         return tell
@@ -199,3 +350,10 @@ def with_kind(thing: Anything, resource: Resource, kind: str) -> Anything:
         spec=thing.spec,
         status=thing.status,
     )
+
+
+def _keep(known: dict[str, Any], change: Change[Any]) -> None:
+    if change.what is What.DELETED:
+        known.pop(change.key, None)
+    elif change.object is not None:
+        known[change.key] = change.object

@@ -19,18 +19,18 @@ from typing import Any
 from msgspec import structs
 
 from optimus.drivers.local.clusters import Gone, left_behind, with_old_numbers, with_what_is_left
-from optimus.drivers.local.hands import Hands, Spawn
-from optimus.drivers.local.holding import limits_of
+from optimus.drivers.local.hands import Ask, Hands, Spawn
+from optimus.drivers.local.holding import as_counted, limits_of
 from optimus.drivers.local.journaling import Recalled
 from optimus.drivers.local.store import Happening, Run, Store, StoreError, Submitted
-from optimus.drivers.local.surroundings import environment
+from optimus.drivers.local.surroundings import environment, from_where
 from optimus.drivers.local.undone import Asked, Undone
 from optimus.drivers.local.unwritten import Unwritten
 from optimus.engine.engine import Engine
 from optimus.engine.kept_room import Kept, by_workload, held_in
 from optimus.lives import Changes, Ended, Life, Outcome, Place, Replica, reconcile
 from optimus.lives.reconciling import end, grant, take_away, told_to_leave
-from optimus.model.jobs import Saving, job_of_workload
+from optimus.model.jobs import job_of_workload
 from optimus.model.nodes import Node
 from optimus.model.observations import (
     NodeGone,
@@ -56,6 +56,8 @@ from optimus.model.queues import Queue
 from optimus.model.reasons import Code, Reason, counted
 from optimus.model.workloads import Workload
 
+CHECKPOINTS = "checkpoints"
+"""A folder of the store."""
 TICK_MS = 2_000
 """Without news the brain is asked again after this time, as long as something waits."""
 
@@ -181,10 +183,14 @@ class Body:
         return all(replica.live for replica in self.replicas.get(workload, {}).values())
 
     def accept(self, several: Sequence[Submitted]) -> None:
-        """All of them or, where they cannot be written down, none: who was refused must not find it running later."""
+        """All of them or, where they cannot be written down, none: who was refused must not find it running later. One
+        that is over makes room for another of its name in the same breath."""
+        replaced = [one.job.id for one in several if one.job.id in self.jobs]
         with self.store.turn():
+            self._drop(replaced)
             self.store.put_jobs((one, None) for one in several)
             self.store.put_lives((one.job.id, Life(workload=w.id)) for one in several for w in one.job.workloads())
+        self._forgotten(replaced)
         for one in several:
             self.submit(one)
 
@@ -214,8 +220,14 @@ class Body:
         if not jobs:
             return
         with self.store.turn():
-            for job in jobs:
-                self.store.drop_job(job)
+            self._drop(jobs)
+        self._forgotten(jobs)
+
+    def _drop(self, jobs: Iterable[str]) -> None:
+        for job in jobs:
+            self.store.drop_job(job, checkpoints_of(self.jobs[job]))
+
+    def _forgotten(self, jobs: Iterable[str]) -> None:
         for job in jobs:
             for life in self.lives_of(job):
                 del self.lives[life.workload]
@@ -275,6 +287,11 @@ class Body:
         if ended.error and not ended.lost and self.store.trouble():  # a full disk is nobody's failure
             ended = structs.replace(ended, lost=True)
         self._put_replica(workload, structs.replace(replica, ended=ended))
+
+    def saw_trouble_saving(self, start: str, at_ms: int, text: str) -> None:
+        workload, replica = self._replica(start)
+        if replica is not None:
+            self.happened(at_ms, workload, "SaverFailed", f"replica {replica.role}-{replica.ordinal}: {text}")
 
     def learned(self, fact: Observation) -> None:
         self._facts.append(fact)
@@ -419,16 +436,18 @@ class Body:
     def _note_end(self, before: Life, life: Life, now_ms: int) -> None:
         if life.leaving is not None and before.leaving is None:
             self.happened(now_ms, life.workload, life.leaving.cause.capitalize(), life.leaving.text)
-        elif life.failures > before.failures and not life.over:  # it failed and has left in one step: it waits again
-            self.happened(now_ms, life.workload, "Failed", life.last_text)
+        elif _left_in_one_step(before, life) and life.last_leaving is not None:
+            self.happened(now_ms, life.workload, life.last_leaving.capitalize(), life.last_text)
+        if before.over and life.ended_ms != before.ended_ms:  # it was cancelled, and is gone only now
+            self._unwritten.jobs.add(job_of_workload(life.workload))
         if life.outcome is None or before.over:
             return
-        self.happened(now_ms, life.workload, life.outcome.capitalize(), life.ended_text)
+        self.happened(life.ended_ms or now_ms, life.workload, life.outcome.capitalize(), life.ended_text)
         self._open_parts[job_of_workload(life.workload)] -= 1
         if not self._open_parts[job_of_workload(life.workload)]:
             self._unwritten.jobs.add(job_of_workload(life.workload))
         workload = self.workload(life.workload)
-        if life.outcome is Outcome.SUCCEEDED:
+        if life.outcome is Outcome.SUCCEEDED and life.ran_ms:  # nothing is learned where a clock was set back
             self._unwritten.runs.append(Run(workload.queue, workload.family, life.ran_ms, 0))
 
     # -- writing down and doing ---------------------------------------------------------------------------------------
@@ -446,26 +465,44 @@ class Body:
 
     def _act(self, now_ms: int) -> None:
         held_back = bool(self.trouble)
-        for start in self._undone.do(self.hands, self._spawn_of, self._saving_of, held_back=held_back):
+        for start in self._undone.do(self.hands, self._spawn_of, self._ask_of, held_back=held_back):
             self.saw_end(start, Ended(at_ms=now_ms, lost=True))
 
-    def _spawn_of(self, asked: Asked) -> Spawn:
+    def _spawn_of(self, asked: Asked, life: Life | None = None) -> Spawn:
         start, place, workload = asked
         one = self.jobs[job_of_workload(workload)]
-        folder, checkpoints = self.folder_of(start), self.store.folder / "checkpoints" / workload
+        folder, part = self.folder_of(start), workload.removeprefix(one.job.id).removeprefix("/")
+        checkpoints = self.store.folder / CHECKPOINTS / checkpoints_of(one) / part
         return Spawn(
             start=start,
             job=one.uid,
             folder=folder,
             command=one.job.template.command,
-            environment=environment(one, self.lives[workload], place, folder, checkpoints, self.nodes[place.node]),
-            workdir=one.job.template.workdir or one.where,
+            environment=environment(
+                one, life or self.lives[workload], place, folder, checkpoints, self.nodes[place.node]
+            ),
+            workdir=from_where(one, one.job.template.workdir) or one.where,
             limits=limits_of(one.job, place.role),
         )
 
-    def _saving_of(self, start: str) -> Saving | None:
-        workload, _ = self._replica(start)
-        return self.jobs[job_of_workload(workload)].job.saving if workload else None
+    def _ask_of(self, start: str) -> Ask | None:
+        workload, replica = self._replica(start)
+        if replica is None:
+            return None
+        saving = self.jobs[job_of_workload(workload)].job.saving
+        if not saving.command or replica.started_ms is None or replica.node not in self.nodes:  # nothing to save yet
+            return Ask(start=start, signal=saving.signal)
+        # as it was started: its place may have been taken back since
+        there = [_place_of(one) for one in self.replicas[workload].values() if one.live]
+        life = structs.replace(self.lives[workload], places=tuple(there))
+        begun = self._spawn_of((start, _place_of(replica), workload), life)
+        return Ask(
+            start=start,
+            signal=saving.signal,
+            command=saving.command,
+            environment=begun.environment,
+            workdir=begun.workdir,
+        )
 
     # -- looking up ---------------------------------------------------------------------------------------------------
 
@@ -475,7 +512,9 @@ class Body:
         known = self._workloads.get(name)
         if known is None or known[0] is not one:
             family = one.job.workload.family or (one.job.id if one.job.array else "")
-            workload = structs.replace(one.job.workload, id=name, submitted_ms=one.submitted_ms, family=family)
+            workload = structs.replace(
+                as_counted(one.job.workload), id=name, submitted_ms=one.submitted_ms, family=family
+            )
             known = self._workloads[name] = (one, workload)
         return known[1]
 
@@ -490,6 +529,11 @@ class Body:
         """It was asked for, and its end is not known."""
         _, replica = self._replica(start)
         return replica is not None and replica.live
+
+    def speaker(self, start: str) -> str | None:
+        """Its workload, if it is live and the one that speaks for all of them: the first."""
+        workload, replica = self._replica(start)
+        return workload if replica is not None and replica.live and not replica.ordinal else None
 
     def folder_of(self, start: str) -> Path:
         return self.store.folder / "runs" / start
@@ -523,9 +567,23 @@ class Body:
         return workload, self.replicas.get(workload, {}).get(start)
 
 
+def checkpoints_of(one: Submitted) -> str:
+    """Its folder, below that of all."""
+    return one.checkpoints or one.job.id
+
+
 def part_of(life: Life) -> str:
     """Its number in an array; empty if it is none."""
     return life.workload.removeprefix(job_of_workload(life.workload)).removeprefix("/")
+
+
+def _left_in_one_step(before: Life, life: Life) -> bool:
+    """It failed or was lost, all of it, and waits again: nobody has seen it leaving."""
+    return before.leaving is None and before.since_ms is not None and life.since_ms is None and not life.over
+
+
+def _place_of(replica: Replica) -> Place:
+    return Place(role=replica.role, ordinal=replica.ordinal, node=replica.node, devices=replica.devices)
 
 
 def _places(placements: Iterable[Placement]) -> list[Place]:

@@ -6,7 +6,8 @@ Owns: which cluster a store comes up with, the words for what has changed, and n
 Must not: stop anything. Whoever wants the work to end cancels it.
 
     the same cluster            not a word
-    nothing is named            the one the store remembers; this machine is looked at anew if it was this machine
+    nothing is named            the one the store remembers; this machine is looked at anew if it was this machine. One
+                                that was there for a visit (the demo) is not what it comes back with
     another one                 what is gone is said; where work runs on it, it stays, closed to all others, until that
                                 work has ended
 
@@ -45,6 +46,8 @@ class Cluster(Struct, frozen=True, kw_only=True):
     """For people: what it is."""
     looked: bool = False
     """Nobody has named it: it was found by looking at this machine, which is looked at again at the next start."""
+    passing: bool = False
+    """For a visit: a start that names none comes up with what was before it."""
     virtual: bool = True
     """Its nodes are names; the machine that they are on has what it has."""
     opening: str = ""
@@ -62,6 +65,14 @@ class Known(Struct, frozen=True, kw_only=True):
     looked: bool = False
     left: tuple[Node, ...] = ()
     """Nodes with something that was gone already, as they are kept."""
+    passing: bool = False
+    usual: Known | None = None
+    """Of one that is passing: what was before it."""
+
+    @property
+    def real(self) -> bool:
+        """It was this machine as it is, with GPUs or without."""
+        return self.looked and all(one.model != VIRTUAL_MODEL for node in self.nodes for one in node.devices)
 
     def former(self) -> dict[str, Node]:
         return {node.name: node for node in (*self.nodes, *self.left)}
@@ -69,18 +80,21 @@ class Known(Struct, frozen=True, kw_only=True):
 
 def looked_at() -> Cluster:
     """This machine if it has GPUs, else virtual ones."""
-    real = real_machine()
-    if real.nodes[0].devices:
-        return real
-    told = "no GPU found here: 2 virtual nodes with 4 GPUs each (--nodes, --gpus; --real: this machine without GPUs)"
+    node, trouble = this_machine()
+    if node.devices:
+        return _real(node, trouble)
+    none = f"no GPU found here ({trouble})" if trouble else "no GPU found here"
+    told = f"{none}: 2 virtual nodes with 4 GPUs each (--nodes, --gpus; --real: this machine without GPUs)"
     return Cluster(nodes=virtual_nodes(2, 4), told=told, looked=True)
 
 
 def real_machine() -> Cluster:
-    node = this_machine()
-    return Cluster(
-        nodes=(node,), told=f"{node.name} with {counted(len(node.devices), 'GPU')}", looked=True, virtual=False
-    )
+    return _real(*this_machine())
+
+
+def _real(node: Node, trouble: str) -> Cluster:
+    told = f"{node.name} with {counted(len(node.devices), 'GPU')}" + (f" ({trouble})" if trouble else "")
+    return Cluster(nodes=(node,), told=told, looked=True, virtual=False)
 
 
 def virtual(nodes: int, gpus: int) -> Cluster:
@@ -90,14 +104,25 @@ def virtual(nodes: int, gpus: int) -> Cluster:
 
 def again(known: Known | None) -> Cluster:
     """Where nobody names one."""
+    if known is not None and known.passing:
+        return again(known.usual)
     if known is None or known.looked:
-        return looked_at()
+        return real_machine() if known is not None and known.real else looked_at()
     return Cluster(nodes=known.nodes, queues=(), settings=known.settings, told=f"{known.told}, as before")
 
 
 def remembered(cluster: Cluster, known: Known | None, left: Iterable[Node]) -> Known:
-    told = known.told if known is not None and cluster.told == f"{known.told}, as before" else cluster.told
-    return Known(nodes=cluster.nodes, settings=cluster.settings, told=told, looked=cluster.looked, left=tuple(left))
+    before = known.usual if known is not None and known.passing else known
+    told = before.told if before is not None and cluster.told == f"{before.told}, as before" else cluster.told
+    return Known(
+        nodes=cluster.nodes,
+        settings=cluster.settings,
+        told=told,
+        looked=cluster.looked,
+        left=tuple(left),
+        passing=cluster.passing,
+        usual=structs.replace(before, left=()) if before is not None and cluster.passing else None,
+    )
 
 
 # -- what is gone, and what is still there ---------------------------------------------------------------------------

@@ -22,15 +22,17 @@ from optimus.drivers.local.body import Body
 from optimus.drivers.local.clusters import DEFAULT_QUEUE
 from optimus.drivers.local.line import RefusedError
 from optimus.drivers.local.retention import FORGOTTEN
+from optimus.drivers.local.sizing import allowed_sizes
 from optimus.drivers.local.store import StoreError, Submitted
 from optimus.engine.copying import copy_of
-from optimus.lives import loss_of, when_resumed
+from optimus.lives import Outcome, loss_of, when_resumed
 from optimus.model.gang_validation import MOST_REPLICAS
 from optimus.model.jobs import Job
 from optimus.model.pools import DEFAULT_POOL
 from optimus.model.queues import Queue
+from optimus.model.reasons import counted, named
 from optimus.model.units import format_moment_ms
-from optimus.model.workloads import Group, Request
+from optimus.model.workloads import Group
 
 MOST_NAMED = 10
 """Of those that are in the way."""
@@ -67,13 +69,14 @@ class Desk:
 
     # -- verbs ------------------------------------------------------------------------------------------------------
 
-    def submit(self, text: str, source: str = "submitted", where: str = "", replace: bool = False) -> dict[str, Any]:
-        """Jobs, queues and pools of one text; all of it or nothing."""
+    def submit(self, text: str, source: str = "submitted", where: str = "", fresh: bool = False) -> dict[str, Any]:
+        """Jobs, queues and pools of one text; all of it or nothing. `fresh`: their names were made, and one that is
+        taken, also by a job that is over, is not what was meant."""
         self._body.look_for_trouble()
         if self._body.trouble:
             raise RefusedError("unavailable", self._body.trouble)
         loaded = load_submission_text(text, source, now_ms=_now_ms(), known=self._body.queues)
-        jobs = [_counted(job) for job in loaded.jobs]
+        jobs = list(loaded.jobs)
         if not (loaded.errors or loaded.jobs or loaded.queues or loaded.pools):
             raise RefusedError(
                 "invalid", f"{source}: there is nothing in it; write kind: UnifiedJob, Queue or NodePool"
@@ -81,33 +84,32 @@ class Desk:
         known = {*self._body.queues, *(queue.name for queue in loaded.queues)}
         errors = [str(error) for error in loaded.errors]
         errors += self._nobodys_pools(loaded.queues, {pool.name for pool in loaded.pools}, source)
-        self._demand_room(errors, jobs, known, source, replace=replace)
+        errors += [text for job in jobs for text in _from_nowhere(job, where, source)]
+        self._demand_room(errors, jobs, known, source, fresh=fresh)
         now_ms = _now_ms()
         for pool in loaded.pools:
             self._body.put_pool(pool)
         for queue in loaded.queues:
             self._body.put_queue(queue)
-        submitted = [
-            Submitted(
-                job=job,
-                uid=os.urandom(5).hex(),
-                submitted_ms=now_ms,
-                where=where,
-                written=msgspec.json.encode(loaded.written.get(job.id, {})),
-            )
-            for job in jobs
-        ]
-        self._body.forget([job.id for job in jobs if job.id in self._body.jobs])
+        submitted = [_submitted(job, now_ms, where, loaded.written.get(job.id, {})) for job in jobs]
+        replaced = {job.id: views.job_view(self._body, job.id).phase for job in jobs if job.id in self._body.jobs}
         self._body.accept(submitted)
+        for job_id, phase in replaced.items():
+            text = f"an earlier job of this name ({phase}) is forgotten, with its checkpoints in the store"
+            self._body.happened(now_ms, job_id, "Replaced", text)
         return {
             "jobs": [job.id for job in jobs],
             "queues": [queue.name for queue in loaded.queues],
             "pools": [pool.name for pool in loaded.pools],
             "warnings": [str(warning) for warning in loaded.warnings],
+            "replaced": replaced,
         }
 
     def cancel(self, job: str, who: str = "") -> str:
-        one, phase = self._live(job)
+        one, phase = self._live(job, leaving=True)
+        if self._is_leaving(job):
+            already = "cancelled already" if self._is_cancelled(job) else "over already, its last replicas are leaving"
+            return f"{one.job.id}: {already} ({phase})"
         self._body.cancel(job, f"cancelled by {who}" if who else "cancelled", _now_ms())
         return f"{one.job.id}: cancelled ({phase} before)"
 
@@ -126,10 +128,17 @@ class Desk:
             raise RefusedError("invalid", f"{job} needs at least {role.min} replicas: {replicas} is too few")
         if replicas > MOST_REPLICAS:
             raise RefusedError("invalid", f"{job}: {replicas} replicas are more than {MOST_REPLICAS:,}")
-        gang = structs.replace(one.job.workload.gang, roles=(structs.replace(role, max=replicas, sizes=()),))
+        sizes = allowed_sizes(one, role, replicas)
+        if sizes and replicas > sizes[-1]:
+            listed = named([str(size) for size in sizes])
+            raise RefusedError("invalid", f"{job} has sizes of its own: {listed}; {replicas} is beyond them")
+        kept = tuple(size for size in sizes if size <= replicas)
+        most = kept[-1] if kept else replicas
+        gang = structs.replace(one.job.workload.gang, roles=(structs.replace(role, max=most, sizes=kept),))
         workload = structs.replace(one.job.workload, gang=gang)
         self._body.change(structs.replace(one, job=structs.replace(one.job, workload=workload)))
-        return f"{job}: at most {replicas} replicas from now on ({role.max} before)"
+        why = "" if most == replicas else f"; {replicas} is none of its sizes, and {most} is the next below"
+        return f"{job}: at most {counted(most, 'replica')} from now on ({role.max} before){why}"
 
     def delete_queue(self, name: str) -> str:
         """One that nothing needs: neither queues below it nor jobs that are not over."""
@@ -201,12 +210,23 @@ class Desk:
             raise RefusedError("missing", f"there is no job {job}")
         return one
 
-    def _live(self, job: str) -> tuple[Submitted, str]:
+    def _live(self, job: str, *, leaving: bool = False) -> tuple[Submitted, str]:
+        """`leaving`: also one that is over but for replicas that are still there."""
         one = self._one(job)
         view = views.job_view(self._body, job)
         if view.final:
             raise RefusedError("conflict", f"{job} is over: {view.phase}")
+        if not leaving and self._is_leaving(job):
+            what = "is being cancelled" if self._is_cancelled(job) else "is over"
+            raise RefusedError("conflict", f"{job} {what}: its last replicas are leaving")
         return one, view.phase
+
+    def _is_leaving(self, job: str) -> bool:
+        """Of one that is not final."""
+        return all(life.over for life in self._body.lives_of(job))
+
+    def _is_cancelled(self, job: str) -> bool:
+        return any(life.outcome is Outcome.CANCELLED for life in self._body.lives_of(job))
 
     def _set_suspended(self, job: str, *, suspended: bool) -> str:
         one, phase = self._live(job)
@@ -250,7 +270,7 @@ class Desk:
             if quota.pool not in known
         ]
 
-    def _demand_room(self, errors: list[str], jobs: list[Job], known: set[str], source: str, *, replace: bool) -> None:
+    def _demand_room(self, errors: list[str], jobs: list[Job], known: set[str], source: str, *, fresh: bool) -> None:
         """All that stands in the way is told at once: what is wrong with the text, and what is here. A queue that is
         named and nowhere is among the errors; a job that names none is in `default`, which may be gone."""
         default = DEFAULT_QUEUE.name
@@ -259,30 +279,45 @@ class Desk:
             for job in jobs
             if job.workload.queue == default and default not in known
         ]
-        taken = [f"{source}: {text}" for job in jobs if (text := self._in_the_way(job, replace=replace))]
+        taken = [f"{source}: {text}" for job in jobs if (text := self._in_the_way(job, fresh=fresh))]
         if errors or nowhere or taken:
             texts = "\n".join((*errors, *nowhere, *taken))
             raise RefusedError("invalid" if errors or nowhere else "conflict", texts)
 
-    def _in_the_way(self, job: Job, *, replace: bool) -> str:
+    def _in_the_way(self, job: Job, *, fresh: bool) -> str:
         if job.id not in self._body.jobs:
             return ""
         view = views.job_view(self._body, job.id)
+        if not view.final and self._is_leaving(job.id):
+            return f"{job.id} is over, but its last replicas are still leaving: try again soon"
         if not view.final:
             return f"{job.id} is there and {view.phase}: cancel it, or choose another name"
-        if not replace and view.replicas:
-            return f"{job.id} is over, but its last replicas are still leaving: try again soon"
+        if fresh:
+            return f"{job.id} is there already ({view.phase}): try again, and another name is made"
         return ""
 
 
-def _counted(job: Job) -> Job:
-    """Work that asks for nothing would all start at once; it is counted as a core, of which a machine has so many."""
-    role = _sole_role(job)
-    if role is None or role.request != Request():
-        return job
-    roles = (structs.replace(role, request=Request(cpu_milli=1000)),)
-    gang = structs.replace(job.workload.gang, roles=roles)
-    return structs.replace(job, workload=structs.replace(job.workload, gang=gang))
+def _submitted(job: Job, now_ms: int, where: str, written: Any) -> Submitted:
+    uid = os.urandom(5).hex()
+    return Submitted(
+        job=job,
+        uid=uid,
+        submitted_ms=now_ms,
+        where=where,
+        checkpoints=f"{job.id}.{uid}",
+        written=msgspec.json.encode(written),
+    )
+
+
+def _from_nowhere(job: Job, where: str, source: str) -> list[str]:
+    """A folder as seen from where it was submitted, if nobody says where that is."""
+    named = (("workdir", job.template.workdir), ("checkpoint.path", job.saving.path))
+    return [
+        f"{source}: {job.id}: {field} {path} is relative, and nothing says to what: write the whole path, "
+        "or name the folder that it is submitted from (where)"
+        for field, path in named
+        if path and not where and not path.startswith("/")
+    ]
 
 
 def _sole_role(job: Job) -> Any:

@@ -28,10 +28,20 @@ class Spawn(Struct, frozen=True, kw_only=True):
     """None: it asks for neither CPU nor memory."""
 
 
+class Ask(Struct, frozen=True, kw_only=True):
+    """To save its work and leave."""
+
+    start: str
+    signal: str
+    command: tuple[str, ...] = ()
+    """Run beside it instead of the signal, in its surroundings; nothing: it gets the signal."""
+    environment: dict[str, str] = {}
+    workdir: str = ""
+
+
 class Hands(Protocol):
     def spawn(self, asked: Spawn) -> None: ...
 
-    def ask(self, start: str, signal: str, command: tuple[str, ...]) -> None:
-        """To save its work and leave."""
+    def ask(self, asked: Ask) -> None: ...
 
     def kill(self, start: str) -> None: ...

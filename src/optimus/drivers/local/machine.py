@@ -13,8 +13,10 @@ from __future__ import annotations
 import os
 import socket
 from importlib import import_module
-from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from optimus.model.nodes import Device, Node
 from optimus.model.reasons import counted
@@ -22,12 +24,15 @@ from optimus.model.reasons import counted
 VIRTUAL_CPU_MILLI = 64_000
 VIRTUAL_MEMORY_MIB = 512 * 1024
 VIRTUAL_MODEL = "virtual"
+DEVICE_FILE = Path("/dev/nvidia0")
+"""Of the first GPU: its kernel module has seen it."""
 
 
-def this_machine() -> Node:
-    """One node with what is really there."""
+def this_machine() -> tuple[Node, str]:
+    """One node with what is really there, and what is wrong with its GPUs."""
     name = socket.gethostname().split(".")[0].lower() or "local"
-    return Node(name=name, cpu_milli=_cores() * 1000, memory_mib=_memory_mib(), devices=real_devices())
+    found = real_devices()
+    return Node(name=name, cpu_milli=_cores() * 1000, memory_mib=_memory_mib(), devices=found.devices), found.trouble
 
 
 def what_is_here() -> str:
@@ -57,26 +62,45 @@ def virtual_nodes(count: int, gpus: int) -> tuple[Node, ...]:
     )
 
 
-def real_devices() -> tuple[Device, ...]:
-    """GPUs that NVML knows; none where it is not installed or finds no driver."""
-    if find_spec("pynvml") is None:
-        return ()
+class Found(Struct, frozen=True, kw_only=True):
+    """GPUs that NVML knows, and why there are no more of them; empty if nothing is wrong."""
+
+    devices: tuple[Device, ...] = ()
+    trouble: str = ""
+
+
+def real_devices() -> Found:
+    """One that does not answer is left out, with a word. No driver is no trouble where there is no GPU."""
     nvml: Any = import_module("pynvml")
     try:
         nvml.nvmlInit()
-    except nvml.NVMLError:
-        return ()
+    except nvml.NVMLError as error:
+        there = DEVICE_FILE.exists()
+        return Found(trouble=f"{DEVICE_FILE} is there, but its driver does not answer: {error}" if there else "")
+    devices: list[Device] = []
+    troubles: list[str] = []
     try:
-        return tuple(_device(nvml, index) for index in range(nvml.nvmlDeviceGetCount()))
+        for index in range(nvml.nvmlDeviceGetCount()):
+            try:
+                devices.append(_device(nvml, index))
+            except nvml.NVMLError as error:
+                troubles.append(f"GPU {index} is left out, it does not answer: {error}")
+    except nvml.NVMLError as error:
+        troubles.append(f"the driver does not say how many GPUs there are: {error}")
     finally:
         nvml.nvmlShutdown()
+    return Found(devices=tuple(devices), trouble="; ".join(troubles))
 
 
 def _device(nvml: Any, index: int) -> Device:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    try:
+        memory_mib = int(nvml.nvmlDeviceGetMemoryInfo(handle).total) >> 20
+    except nvml.NVMLError_NotSupported:  # it has that of the machine
+        memory_mib = _memory_mib()
     return Device(
         index=index,
         model=str(nvml.nvmlDeviceGetName(handle)).removeprefix("NVIDIA ").replace(" ", "-"),
-        memory_mib=int(nvml.nvmlDeviceGetMemoryInfo(handle).total) >> 20,
+        memory_mib=memory_mib,
         uuid=str(nvml.nvmlDeviceGetUUID(handle)),
     )

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from msgspec import structs
 
-from optimus.drivers.local.hands import Spawn
+from optimus.drivers.local.hands import Ask, Spawn
 from optimus.drivers.local.keeping.events import Event, Exit, Exited, Lost, Request, Started
 from optimus.drivers.local.keeping.keeper import Keeper
 from optimus.drivers.local.keeping.limiting import Limiting
+from optimus.drivers.local.savers import Savers
 from optimus.lives import Ended, Shortage
 
 ASKED = "asked"
@@ -32,10 +32,12 @@ class RealHands:
         runs: Path,
         saw_start: Callable[[str, int, str], None],
         saw_end: Callable[[str, Ended], None],
+        saw_trouble_saving: Callable[[str, str], None],
         limiting: Limiting | None = None,
     ) -> None:
         """`saw_start` is told the start, when it was, and which of its limits nobody keeps."""
         self.keeper = Keeper(runs, self._told, limiting=limiting)
+        self._savers = Savers(runs, self.keeper, self._settled, saw_trouble_saving)
         self._runs = runs
         self._saw_start = saw_start
         self._saw_end = saw_end
@@ -45,7 +47,7 @@ class RealHands:
     async def adopt(self, starts: Iterable[str]) -> None:
         """What became of them is told before this returns; of one whose remains have to be ended first, later."""
         self._adopted = set(starts)
-        await self.keeper.adopt(self._adopted)
+        await self.keeper.adopt([*self._savers.adopt(self._adopted), *self._adopted])
 
     def spawn(self, asked: Spawn) -> None:
         try:
@@ -58,22 +60,29 @@ class RealHands:
             Path(asked.environment["OPTIMUS_CHECKPOINT_DIR"]).mkdir(parents=True, exist_ok=True)
         self.keeper.spawn(request)
 
-    def ask(self, start: str, signal_name: str, command: tuple[str, ...]) -> None:
+    def ask(self, asked: Ask) -> None:
         """Once: asked again, a job may leave without saving. A scheduler that comes later finds the mark."""
-        mark = self._runs / start / ASKED
-        if mark.exists():
+        if (self._runs / asked.start / ASKED).exists():
             return
-        if command:
-            subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603 - the job's own
+        if asked.command:
+            self._savers.begin(asked)
         else:
-            self.keeper.signal(start, signal.Signals[signal_name])
-        with contextlib.suppress(OSError):  # it has not begun yet, or the disk is full: better twice than never
-            mark.touch()
+            self.keeper.signal(asked.start, signal.Signals[asked.signal])
+            self._settled(asked.start)
 
     def kill(self, start: str) -> None:
+        self._savers.end(start)
         self.keeper.kill(start)
 
+    def _settled(self, start: str) -> None:
+        with contextlib.suppress(OSError):  # it has not begun yet, or the disk is full: better twice than never
+            (self._runs / start / ASKED).touch()
+
     def _told(self, event: Event) -> None:
+        if self._savers.heard(event):
+            return
+        if not isinstance(event, Started):
+            self._savers.end(event.attempt)
         if isinstance(event, Started):
             self._saw_start(event.attempt, event.wall_ms, event.limits_skipped)
         elif isinstance(event, Exited):
@@ -83,7 +92,8 @@ class RealHands:
         elif not event.claimed_before:
             # what an earlier scheduler asked for and nobody began is lost with it; that is no failure of the job
             lost = event.attempt in self._adopted
-            self._saw_end(event.attempt, Ended(at_ms=_now_ms(), lost=lost, error="" if lost else event.why))
+            why = "the scheduler ended before it had begun" if lost else event.why
+            self._saw_end(event.attempt, Ended(at_ms=_now_ms(), lost=lost, error=why))
 
 
 def _ended(end: Exit) -> Ended:

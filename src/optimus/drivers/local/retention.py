@@ -10,6 +10,8 @@ Must not: touch what is not over, but for the middle of a log that has no end; h
 
 The job that ended last is kept, however many parts it has: somebody wants to know what became of it. A folder whose
 job nobody remembers is removed once its end is on record; should a kill come between the two, the next look finds it.
+Checkpoints of a job are doomed in the moment in which it is forgotten, and removed in the next look, or in that after a
+kill. No other job finds them meanwhile: each has a folder of its own, also under an old name.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from optimus.drivers.local.body import Body
+from optimus.drivers.local.body import CHECKPOINTS, Body, checkpoints_of
 from optimus.drivers.local.keeping.cutting import cut
-from optimus.drivers.local.store import StoreError
+from optimus.drivers.local.store import DOOMED, StoreError
+from optimus.drivers.local.surroundings import from_where
 
 KEEP_MS = 7 * 86_400_000
 FORGOTTEN = "Forgotten"
@@ -57,6 +60,7 @@ class Retention:
         if self._body.unwritten:  # an end that is not written down is known only by its folder
             return False
         more = self._forget(now_ms)
+        more = self._remove_checkpoints() or more
         known = {one.uid: one.job.id for one in self._body.jobs.values()}
         for start in self._find(known, now_ms):
             self._cut(start)
@@ -81,8 +85,29 @@ class Retention:
             return False
         for job in gone[:AT_ONCE]:
             self._body.happened(now_ms, job, FORGOTTEN, "")
-            shutil.rmtree(self._body.store.folder / "checkpoints" / job, ignore_errors=True)
         return len(gone) > AT_ONCE
+
+    def _remove_checkpoints(self) -> bool:
+        """Of jobs that are forgotten, by time or because another one has their name. Somebody may go on from there
+        with a `checkpoint.path` of his own: then they stay until he is forgotten too."""
+        store = self._body.store
+        doomed = store.doomed()
+        if not doomed:
+            return False
+        everything = store.folder / CHECKPOINTS
+        used = [everything / checkpoints_of(one) for one in self._body.jobs.values()]
+        used += [Path(path) for one in self._body.jobs.values() if (path := from_where(one, one.job.saving.path))]
+        free = [name for name in doomed if not any(path.is_relative_to(everything / name) for path in used)]
+        for name in free[:AT_ONCE]:
+            shutil.rmtree(everything / name, ignore_errors=True)
+        gone = [name for name in free[:AT_ONCE] if not (everything / name).exists()]
+        try:
+            with store.turn():
+                for name in gone:
+                    store.drop_thing(DOOMED, name)
+        except StoreError:
+            return False
+        return len(free) > AT_ONCE
 
     def _find(self, known: dict[str, str], now_ms: int) -> list[str]:
         """Take note of starts that have ended since the last look. Returns those that have not."""

@@ -74,7 +74,7 @@ class Running:
         self._well_at = 0.0
         self.store = store
         self.limiting = limiting_here(store.folder)
-        self.hands = RealHands(store.folder / "runs", self._started, self._ended, self.limiting)
+        self.hands = RealHands(store.folder / "runs", self._started, self._ended, self._not_saved, self.limiting)
         self.body = Body(store, engine, self.hands, nodes)
         self.body.limits = self.limiting.told()
         self.desk = Desk(self.body)
@@ -102,6 +102,7 @@ class Running:
             elif self.body.queues[queue.name] != queue and queue != DEFAULT_QUEUE:
                 told.append(f"queue {queue.name} stays as the store has it: submit it to change it (`optimus submit`)")
         await self.hands.adopt(unfinished)
+        self._progress.recall()
         self.body.stand_again(recalled)
         told = [*self._remember(cluster), *told]
         socket = self.store.folder / SOCKET
@@ -181,7 +182,12 @@ class Running:
         self._wake.set()
 
     def _ended(self, start: str, ended: Ended) -> None:
+        self._progress.last_words(start)
         self.body.saw_end(start, ended)
+        self._wake.set()
+
+    def _not_saved(self, start: str, text: str) -> None:
+        self.body.saw_trouble_saving(start, now_ms(), text)
         self._wake.set()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from optimus.client.connection import LOCK_FILE
 from optimus.drivers.local import disk
 from optimus.drivers.local.clusters import Known
 from optimus.lives import Life, Replica
@@ -32,6 +34,7 @@ from optimus.model.pools import NodePool
 from optimus.model.queues import Queue
 
 FORMAT = 1
+DOOMED = "doomed"
 KEPT_ROOM = 2 << 20
 LONGEST_LOG = 16 << 20
 """Of SQLite, after a turn that was very long."""
@@ -54,6 +57,10 @@ class StoreError(Exception):
     """It cannot be opened or written; the text says why and what to do."""
 
 
+class StoreInUseError(StoreError):
+    """Another process holds it."""
+
+
 class Submitted(Struct, frozen=True, kw_only=True):
     """A job as it was accepted."""
 
@@ -63,6 +70,9 @@ class Submitted(Struct, frozen=True, kw_only=True):
     submitted_ms: int
     where: str = ""
     """The folder it was submitted from."""
+    checkpoints: str = ""
+    """Its own folder below that of all checkpoints: with its uid, so that no other job of its name finds them. Empty:
+    it is called as the job, as in stores of earlier versions."""
     written: bytes = b""
     """The document as it came, as JSON."""
 
@@ -106,7 +116,7 @@ class Store:
         """Why the last turn could not be written, if it could not."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._lock = _locked(folder / "lock")
+            self._lock = _locked(folder / LOCK_FILE)
             self._db = sqlite3.connect(folder / "optimus.db", isolation_level=None)
             # ours alone: the index of the log is then in memory, and no file for it has to be made on a full disk
             self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
@@ -209,12 +219,14 @@ class Store:
     def drop_replicas(self, starts: Iterable[str]) -> None:
         self._db.executemany("DELETE FROM replicas WHERE start = ?", [(start,) for start in starts])
 
-    def drop_job(self, job: str) -> None:
+    def drop_job(self, job: str, checkpoints: str) -> None:
+        """What it has saved is then `doomed`: whoever removes it says so, and a kill between the two loses nothing."""
         mine = "(SELECT workload FROM lives WHERE job = ?)"
         self._db.execute(f"DELETE FROM replicas WHERE workload IN {mine}", (job,))  # noqa: S608 - no input in it
         self._db.execute("DELETE FROM lives WHERE job = ?", (job,))
         self._db.execute("DELETE FROM happenings WHERE object = ?", (job,))
         self._db.execute("DELETE FROM jobs WHERE id = ?", (job,))
+        self._db.execute("INSERT OR REPLACE INTO things VALUES (?, ?, ?)", (DOOMED, checkpoints, b""))
 
     def remember(self, runs: Iterable[Run], *, at_most: int) -> None:
         """Run times to learn from; the oldest are forgotten."""
@@ -264,6 +276,11 @@ class Store:
         rows = self._db.execute("SELECT id, ended_ms FROM jobs WHERE ended_ms IS NOT NULL ORDER BY ended_ms, id")
         return [(str(job), int(at)) for job, at in rows]
 
+    def doomed(self) -> list[str]:
+        """Folders of checkpoints whose job is not remembered any longer."""
+        rows = self._db.execute("SELECT name FROM things WHERE kind = ? ORDER BY name", (DOOMED,))
+        return [str(name) for (name,) in rows]
+
     def _number(self, query: str) -> int:
         return int(self._db.execute(query).fetchone()[0])
 
@@ -282,14 +299,18 @@ class Store:
 def _locked(path: Path) -> int:
     """Held as long as this process lives, however it ends."""
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    for _ in range(2):  # a command may just look whether anybody is up (`client.connection`)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            time.sleep(0.05)
+    else:
         holder = os.read(lock, 32).decode(errors="replace").strip() or "unknown"
         os.close(lock)
-        raise StoreError(
+        raise StoreInUseError(
             f"the store in {path.parent} is in use by process {holder}: stop it, or name another folder (--store)"
-        ) from None
+        )
     with suppress(OSError):  # in place and of one length, so that it needs no room that it does not have already
         os.pwrite(lock, f"{os.getpid():<15}\n".encode(), 0)
     return lock

@@ -58,7 +58,7 @@ def environment(
         "OPTIMUS_PART": life.workload.removeprefix(job.id).removeprefix("/"),
         "OPTIMUS_ATTEMPT": str(max(life.attempt, 1)),
         "OPTIMUS_REASON": _REASONS.get(life.last_leaving, "restarted"),
-        "OPTIMUS_CHECKPOINT_DIR": job.saving.path or str(checkpoints),
+        "OPTIMUS_CHECKPOINT_DIR": from_where(one, job.saving.path) or str(checkpoints),
         "OPTIMUS_CHECKPOINT_SIGNAL": job.saving.signal,
         "OPTIMUS_GRACE_SECONDS": str(grace_ms(job.workload) // 1000),
         "OPTIMUS_STATUS_FILE": str(folder / "status.json"),
@@ -66,6 +66,11 @@ def environment(
         **_threads(job.template.env),
         **dict(job.template.env),
     }
+
+
+def from_where(one: Submitted, path: str) -> str:
+    """A folder that a job names is as seen from where it was submitted, whoever looks; empty: it names none."""
+    return os.path.normpath(os.path.join(one.where, path)) if path else ""
 
 
 def _visible(node: Node, place: Place) -> list[str]:

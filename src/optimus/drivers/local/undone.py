@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from optimus.drivers.local.hands import Hands, Spawn
+from optimus.drivers.local.hands import Ask, Hands, Spawn
 from optimus.lives import Place
-from optimus.model.jobs import Saving
 
 Asked = tuple[str, Place, str]
 """A start, its place, its workload."""
@@ -27,12 +26,12 @@ class Undone:
         self,
         hands: Hands,
         spawn_of: Callable[[Asked], Spawn],
-        saving_of: Callable[[str], Saving | None],
+        ask_of: Callable[[str], Ask | None],
         *,
         held_back: bool,
     ) -> list[str]:
         """All of it; starts not while they are `held_back`. Returns those of them that are to leave already: they have
-        never begun, and never will. `saving_of`: how a start saves its work; None for one that nobody knows."""
+        never begun, and never will. `ask_of`: how a start is asked; None for one that nobody knows."""
         never = []
         if held_back:
             leaving = {*self.asks, *self.kills}
@@ -44,9 +43,9 @@ class Undone:
                 hands.spawn(spawn_of(asked))
         asks, self.asks = self.asks, []
         for start in asks:
-            saving = saving_of(start)
-            if saving is not None:
-                hands.ask(start, saving.signal, saving.command)
+            ask = ask_of(start)
+            if ask is not None:
+                hands.ask(ask)
         kills, self.kills = self.kills, []
         for start in kills:
             hands.kill(start)

@@ -21,7 +21,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, structs
@@ -32,7 +33,7 @@ from optimus.drivers.local.journaling import KEPT_MIB, Recalled, begin_journal, 
 from optimus.drivers.local.line import RefusedError
 from optimus.drivers.local.retention import Keep
 from optimus.drivers.local.running import Running, address_file, now_ms
-from optimus.drivers.local.store import Store, StoreError
+from optimus.drivers.local.store import Store, StoreError, StoreInUseError
 from optimus.engine.engine import Engine
 from optimus.engine.policy_loading import PolicyError
 from optimus.model.settings import Settings
@@ -74,17 +75,21 @@ def run(
     journal_mib: int = KEPT_MIB,
     keep: Keep = Keep(),  # noqa: B008 - frozen
     settings: Callable[[Settings], Settings] = lambda base: base,
+    explainer: str = "",
 ) -> int:
     """Until it is told to stop. Returns how many replicas go on running without it. `cluster`: None for the one the
     store remembers, or what is found here; `settings`: its own, changed. `ready` is called once everything answers,
     `tell` when something is wrong with the store and when it is well again. `journal_mib`: so much of the journal is
-    kept; 0: there is none. `keep`: how much of work that is over."""
-    listening = _listen(host, port)
-    token = "" if host in LOOPBACK else _token(folder)
+    kept; 0: there is none. `keep`: how much of work that is over. `explainer`: a module that explains jobs to those who
+    ask over HTTP (`web.explanations`)."""
+    store = _hold(folder)  # before the port: who is up already has both, and another port would be no way out
     try:
-        store = Store(folder)
-    except StoreError as error:
-        raise UpError(str(error)) from error
+        listening = _listen(host, port)
+        token = "" if host in LOOPBACK else _token(folder)
+    except UpError:
+        store.close()
+        raise
+    _write_down("", address_file(folder))  # that of the last time: others trust it while the store is held
     if cluster is None:
         cluster = again(store.cluster())
     cluster = structs.replace(cluster, settings=settings(cluster.settings))
@@ -96,7 +101,8 @@ def run(
     journal = begin_journal(engine, folder, journal_mib, now_ms())
     address = f"http://{_from_here(host)}:{listening.getsockname()[1]}"
     try:
-        return asyncio.run(_run(cluster, store, listening, engine, recalled, address, token, ready, tell, keep))
+        serve = partial(_serve, listening, folder, token, explainer)
+        return asyncio.run(_run(cluster, store, serve, engine, recalled, address, token, ready, tell, keep))
     finally:
         if journal is not None:
             journal.close()
@@ -105,7 +111,7 @@ def run(
 async def _run(
     cluster: Cluster,
     store: Store,
-    listening: socket.socket,
+    serve: Callable[[], Coroutine[None, None, None]],
     engine: Engine,
     recalled: Recalled,
     address: str,
@@ -117,7 +123,8 @@ async def _run(
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, stop.set)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup`, and whoever else starts it deaf, means it
+            loop.add_signal_handler(number, stop.set)
     running = Running(store, engine, cluster.nodes, tell, keep)
     try:
         changed = await running.open(cluster, recalled)
@@ -129,7 +136,7 @@ async def _run(
         raise UpError(disk.advice(store.folder, error)) from error
     if not _write_down(address, address_file(store.folder)):
         changed.append(f"the address could not be written down; others say where it is: --target {address}")
-    serving = asyncio.create_task(_serve(listening, store.folder, token))
+    serving = asyncio.create_task(serve())
     turning = asyncio.create_task(running.run(stop))
     await asyncio.sleep(0)
     limits = running.limiting.told()
@@ -145,6 +152,18 @@ async def _run(
         await running.close()
         _write_down("", address_file(store.folder))
     return left
+
+
+def _hold(folder: Path) -> Store:
+    try:
+        return Store(folder)
+    except StoreInUseError as error:
+        there = ""
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            there = address_file(folder).read_text(encoding="utf-8").strip()
+        raise UpError(f"optimus is up already at {there}: {error}" if there else str(error)) from error
+    except StoreError as error:
+        raise UpError(str(error)) from error
 
 
 def _write_down(address: str, file: Path) -> bool:
@@ -166,7 +185,7 @@ def _write_down(address: str, file: Path) -> bool:
     return True
 
 
-async def _serve(listening: socket.socket, folder: Path, token: str) -> None:
+async def _serve(listening: socket.socket, folder: Path, token: str, explainer: str) -> None:
     """The web process, and another one when it dies: the port stays ours."""
     theirs, ours = os.pipe()
     os.set_inheritable(theirs, True)
@@ -179,6 +198,7 @@ async def _serve(listening: socket.socket, folder: Path, token: str) -> None:
                 f"--socket={listening.fileno()}",
                 f"--parent={theirs}",
                 f"--store={folder}",
+                f"--explainer={explainer}",
                 pass_fds=(listening.fileno(), theirs),
                 env={**os.environ, "OPTIMUS_SERVE_TOKEN": token},
                 stdin=subprocess.DEVNULL,

@@ -13,9 +13,10 @@ from typing import Any
 from msgspec import Struct
 
 from optimus.drivers.local.body import Body, part_of
+from optimus.drivers.local.sizing import allowed_sizes
 from optimus.drivers.local.store import Happening
 from optimus.engine.kept_room import Kept, held_milli, reserved_by
-from optimus.lives import JobPhase, Life, Replica, phase_of
+from optimus.lives import JobPhase, LeavingCause, Life, Replica, phase_of
 from optimus.model.gangs import chains, maximum_replicas, minimum_replicas
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.pools import NodePool
@@ -100,6 +101,8 @@ class JobView(Struct, frozen=True, kw_only=True, rename="camel"):
     max_replicas: int
     roles: dict[str, int]
     """By role: how many replicas it can have; they are called worker-0, worker-1 …, of an array 3-worker-0."""
+    sizes: tuple[int, ...]
+    """That it may be scaled to; of powers of two, up to the next. Empty: any."""
     running_replicas: int
     gpu_milli: int
     """Of all the replicas it has; of its smallest gang while it has none."""
@@ -205,6 +208,7 @@ def job_view(body: Body, job: str) -> JobView:
     live = [(life, replica) for life in lives for replica in body.replicas.get(life.workload, {}).values()]
     replicas = tuple(view for life, replica in live if replica.live and (view := _replica(life, replica)) is not None)
     least = sum(map(len, minimum_replicas(workload.gang).values()))
+    only = workload.gang.roles[0] if len(workload.gang.roles) == 1 else None
     held = sum(view.gpu_milli * len(view.devices) for view in replicas)
     started = [life.first_started_ms for life in lives if life.first_started_ms is not None]
     ended = [life.ended_ms for life in lives if life.ended_ms is not None]
@@ -221,6 +225,7 @@ def job_view(body: Body, job: str) -> JobView:
         min_replicas=least,
         max_replicas=sum(maximum_replicas(workload.gang)),
         roles={chain.role.name: chain.capacity for chain in chains(workload.gang)},
+        sizes=allowed_sizes(one, only, only.max) if only is not None else (),
         running_replicas=sum(view.state == "running" for view in replicas),
         gpu_milli=held or _least_milli(workload),
         attempt=max((life.attempt for life in lives), default=0),
@@ -396,6 +401,8 @@ def _why_of(body: Body, life: Life) -> Why | None:
     if life.over:
         return Why(life.outcome.capitalize(), life.ended_text) if life.outcome and life.ended_text else None
     if life.leaving is not None:
+        if life.leaving.cause is LeavingCause.SUSPENDED and not body.workload(life.workload).suspended:
+            return Why("Resumed", "resumed by its owner while it was leaving: it waits for room as soon as it has left")
         return Why(life.leaving.cause.capitalize(), life.leaving.text)
     if waits is not None and not life.places:
         return Why(str(waits.code), waits.text())

@@ -17,12 +17,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from optimus.drivers.kube.describing import UNIFIED
 from optimus.drivers.kube.desk.naming import Meant
 from optimus.drivers.kube.desk.refusing import conflict, invalid, missing
 from optimus.drivers.kube.desk.sight import Sight
 from optimus.drivers.kube.discovering import Discovery
 from optimus.drivers.kube.grouping import ObjectRef
-from optimus.drivers.kube.grouping.overrides import HOLD, QUEUE, SUSPENDED, word_on
+from optimus.drivers.kube.grouping.overrides import HELD_WHY, HOLD, QUEUE, SUSPENDED, word_on
 from optimus.drivers.kube.grouping.patches import put
 from optimus.drivers.kube.objects import Anything
 from optimus.drivers.kube.queues import POOLS, QUEUES
@@ -98,7 +99,7 @@ async def suspend(change: Change) -> str:
     _demand_field(change, "suspended")
     if group.suspended and not group.admit:
         return f"{name}: suspended already ({before})"
-    body: dict[str, Any] = {"metadata": {"annotations": {HOLD: "true"}}}
+    body: dict[str, Any] = {} if group.kind == UNIFIED else {"metadata": {"annotations": {HOLD: "true"}}}
     put(body, group.suspend_field, True)
     price = when_resumed(_losses(change))
     await change.patch(body)
@@ -123,10 +124,10 @@ async def resume(change: Change) -> str:
     _demand_field(change, "resumed")
     if not group.suspended or group.admit:
         return f"{name}: is not suspended ({before})"
-    body: dict[str, Any] = {"metadata": {"annotations": {HOLD: None}}}
+    body: dict[str, Any] = {"metadata": {"annotations": {HOLD: None, HELD_WHY: None}}}
     owner = change.owner()
     ours = owner is not None and (word_on(owner.metadata, QUEUE) or word_on(owner.metadata, SUSPENDED))
-    if not ours:  # nobody would start it
+    if not ours or group.kind == UNIFIED:  # nobody would start it
         put(body, group.suspend_field, False)
     await change.patch(body)
     return f"{name}: resumed ({before} before)"
@@ -154,6 +155,8 @@ async def scale(change: Change, replicas: int) -> str:
     resource, thing = await change.resource()
     if thing.kind == JOB:
         before = await _scale_job(change, replicas)
+    elif thing.kind == UNIFIED:
+        before = await _scale_ours(change, replicas)
     else:
         before = await _scale_other(change, resource, thing, replicas)
     return f"{name}: {replicas} replicas from now on ({before} before)"
@@ -167,6 +170,13 @@ async def _scale_job(change: Change, replicas: int) -> int:
         body["spec"]["completions"] = replicas  # an indexed Job is elastic only if both go together
     await change.patch(body)
     return int(spec.get("parallelism", 1))
+
+
+async def _scale_ours(change: Change, replicas: int) -> int:
+    """By the wish of its owner: its scale cannot be read as long as nobody has wished for anything."""
+    worker = next(iter(change.meant.gangs[0].roles), None)
+    await change.patch({"spec": {"replicaSpec": {"desiredReplicas": replicas}}})
+    return worker.count if worker is not None else 0
 
 
 async def _scale_other(change: Change, resource: Resource, thing: ObjectRef, replicas: int) -> int:
@@ -186,7 +196,7 @@ async def _scale_other(change: Change, resource: Resource, thing: ObjectRef, rep
 
 async def delete(client: Client, sight: Sight, shown: Mapping[str, View], kind: str, name: str) -> str:
     """One that nothing needs, as far as this user can see."""
-    known = sight.mirror.queues if kind == "queues" else sight.mirror.pools
+    known = sight.mirror.tenants.queues if kind == "queues" else sight.mirror.tenants.pools
     if name not in known and sight.whole:
         raise missing(f"there is no {kind[:-1]} {name}; known are {_listed(known)}")
     _demand_unneeded(sight, shown, kind, name)
@@ -198,7 +208,7 @@ async def delete(client: Client, sight: Sight, shown: Mapping[str, View], kind: 
 
 
 def _demand_unneeded(sight: Sight, shown: Mapping[str, View], kind: str, name: str) -> None:
-    queues = sight.mirror.queues.values()
+    queues = sight.mirror.tenants.queues.values()
     if kind == "queues":
         below = [queue.name for queue in queues if queue.parent == name]
         if below:

@@ -14,6 +14,7 @@ from optimus.drivers.kube.desk.refusing import invalid
 from optimus.drivers.kube.grouping.overrides import PREFIX, QUEUE
 
 GPU = "nvidia.com/gpu"
+NO_IMAGE = "--image: is missing; on a cluster a command runs in a container, such as --image python:3.12"
 INDEX = "batch.kubernetes.io/job-completion-index"
 PART = "OPTIMUS_PART"
 READ = frozenset(
@@ -25,7 +26,7 @@ READ = frozenset(
 def job_of(document: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
     spec, meta = document["spec"], document["metadata"]
     if not spec.get("image"):
-        raise invalid("--image: is missing; on a cluster a command runs in a container, such as --image python:3.12")
+        raise invalid(NO_IMAGE)
     if unread := sorted(f"--{name}" for name in spec if name not in READ):
         raise invalid(f"{', '.join(unread)}: not on a cluster yet; write a Job and `optimus submit` it")
     parts = spec.get("arraySize")

@@ -104,7 +104,8 @@ async def _next(sight: Sight, watching: Watching, wake: asyncio.Event, over: thr
             return facts
         watching.read_owners()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(wake.wait(), 1.0)
+            async with asyncio.timeout(1.0):
+                await wake.wait()
     return []
 
 

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from optimus.drivers.kube.desk.sight import Denied, Sight
+from optimus.drivers.kube.device_objects import ClaimTemplate, DeviceClass, ResourceClaim, ResourceSlice
 from optimus.drivers.kube.discovering import Discovery
 from optimus.drivers.kube.grouping import Kinds, ObjectRef
 from optimus.drivers.kube.grouping.podgroups import APIS
@@ -32,7 +33,19 @@ from optimus.drivers.kube.objects import (
 )
 from optimus.drivers.kube.queues import POOLS, QUEUES, Unreadable, read_pool, read_queue
 from optimus.drivers.kube.volumes import Around, attach_limits
-from optimus.drivers.kube.watching import CLAIMS, CLASSES, STORAGE_NODES, VOLUMES, with_kind
+from optimus.drivers.kube.watching import (
+    CLAIM_TEMPLATES,
+    CLAIMS,
+    CLASSES,
+    DEVICE_CLASSES,
+    DEVICES,
+    DEVICES_VERSION,
+    RESOURCE_CLAIMS,
+    SLICES,
+    STORAGE_NODES,
+    VOLUMES,
+    with_kind,
+)
 from optimus.kube import Client, Resource
 from optimus.kube.decoding import Object
 from optimus.kube.errors import Forbidden, NotFound
@@ -82,7 +95,7 @@ class _Reading:
         self.sight.namespace = namespace
         if namespace:
             with suppress(Forbidden, NotFound):
-                mirror.namespace(await self._client.get(NAMESPACES, namespace, Namespace))
+                mirror.tenants.namespace(await self._client.get(NAMESPACES, namespace, Namespace))
             await self._queues()
         await self._owners()
         pods = await self._listed(PODS, Pod)
@@ -109,31 +122,52 @@ class _Reading:
         for node in nodes or ():
             mirror.node(node)
         for one in namespaces or ():
-            mirror.namespace(one)
+            mirror.tenants.namespace(one)
         mirror.surroundings(
             Around(
                 claims={f"{one.metadata.namespace}/{one.metadata.name}": one for one in claims or ()},
                 volumes={one.metadata.name: one for one in volumes or ()},
                 classes={one.metadata.name: one for one in classes or ()},
+                devices=mirror.around.devices,
             )
         )
+        await self._devices()
         for driver in await self._listed(STORAGE_NODES, StorageNode) or ():
             mirror.storage_node(driver.metadata.name, attach_limits(driver))
         return nodes is not None and queues
 
+    async def _devices(self) -> None:
+        """Of Kubernetes that has them."""
+        if await self._discovery.resource(DEVICES, DEVICES_VERSION) is None:
+            return
+        mirror = self.sight.mirror
+        known = mirror.around.devices
+        claims, templates, classes, slices = await asyncio.gather(
+            self._listed(RESOURCE_CLAIMS, ResourceClaim),
+            self._listed(CLAIM_TEMPLATES, ClaimTemplate),
+            self._listed(DEVICE_CLASSES, DeviceClass),
+            self._listed(SLICES, ResourceSlice),
+        )
+        known.claims.update({one.key: one for one in claims or ()})
+        known.templates.update({f"{one.metadata.namespace}/{one.metadata.name}": one for one in templates or ()})
+        known.catalog.classes.update({one.metadata.name: one for one in classes or ()})
+        known.catalog.slices.update({one.metadata.name: one for one in slices or ()})
+        known.catalog.changed()
+        mirror.surroundings(mirror.around)
+
     async def _queues(self) -> bool:
         mirror = self.sight.mirror
         if await self._discovery.resource("optimus.dev/Queue", QUEUES.api_version) is None:
-            mirror.queue(Queue(name="default"))
+            mirror.tenants.queue(Queue(name="default"))
             return True
         queues, pools = await asyncio.gather(self._listed(QUEUES, Anything), self._listed(POOLS, Anything))
         for thing in pools or ():
             with self._left_out("pool", thing):
-                mirror.pool(read_pool(thing))
+                mirror.tenants.pool(read_pool(thing))
         for thing in queues or ():
             with self._left_out("queue", thing):
-                queue = read_queue(thing)
-                mirror.queue(queue)
+                queue, among = read_queue(thing)
+                mirror.tenants.queue(queue, among)
                 self.sight.statuses[queue.name] = thing.status if isinstance(thing.status, dict) else {}
         return queues is not None and pools is not None
 

@@ -13,6 +13,7 @@ Must not: guess: a name that two jobs have is refused, with both.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -20,12 +21,23 @@ from msgspec import Struct
 from optimus.client.connection import JobError
 from optimus.drivers.kube.desk.refusing import conflict, missing
 from optimus.drivers.kube.desk.sight import Sight
-from optimus.drivers.kube.grouping import Group, Kinds, ObjectRef
+from optimus.drivers.kube.grouping import Group, Kinds, ObjectRef, load_kinds, shipped_kinds
 from optimus.drivers.kube.grouping.kinds import short_names
 from optimus.drivers.kube.grouping.podgroups import APIS
 
 ANY = "job"
 """The word of a Job, and what all of it is called."""
+
+
+def known_kinds() -> Kinds:
+    """As the controller knows them: with those of OPTIMUS_CONTROLLER_KINDS, where it is told of more."""
+    path = os.environ.get("OPTIMUS_CONTROLLER_KINDS")
+    if not path:
+        return shipped_kinds()
+    kinds, errors = load_kinds(path)
+    if errors:
+        raise JobError("OPTIMUS_CONTROLLER_KINDS: " + "; ".join(map(str, errors)))
+    return kinds
 
 
 class Name(Struct, frozen=True):

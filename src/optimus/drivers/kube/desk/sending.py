@@ -16,18 +16,21 @@ import msgspec
 import yaml
 from msgspec import Struct
 
+from optimus.drivers.kube.desk.commands import NO_IMAGE, job_of
+from optimus.drivers.kube.desk.keeping import as_kept
 from optimus.drivers.kube.desk.naming import Meant
 from optimus.drivers.kube.desk.refusing import Refused, in_words, invalid
 from optimus.drivers.kube.discovering import Discovery
 from optimus.drivers.kube.grouping import Kinds
 from optimus.drivers.kube.grouping.declared import declared_roles
 from optimus.drivers.kube.grouping.kinds import kind_name, short_names
+from optimus.drivers.kube.grouping.overrides import SCHEDULER, STOCK_SCHEDULER
 from optimus.drivers.kube.grouping.podgroups import APIS
 from optimus.drivers.kube.objects import Anything
 from optimus.kube import Client, KubeError, Resource
 from optimus.kube.client import APPLY
 from optimus.kube.errors import Conflict, Forbidden, NotFound
-from optimus.kube.resources import PODS
+from optimus.kube.resources import NAMESPACES, PODS
 
 OURS = "optimus.dev/v1alpha1"
 SETTINGS = {"optimus.dev/Queue": "queues", "optimus.dev/NodePool": "pools"}
@@ -63,7 +66,7 @@ async def submit(
     discovery = Discovery(client)
     await discovery.refresh()
     known = {kind.name for kind in kinds} | {api.kind for api in APIS}
-    found, wrong = await _read(discovery, known, text, source, namespace)
+    found, wrong = await _read(discovery, known, text, source, namespace, scheduler)
     checked: list[Document] = []
     for one in found:
         try:
@@ -73,7 +76,7 @@ async def submit(
     if wrong:
         raise invalid("\n".join(wrong))
     if not found:
-        raise invalid(f"{source}: there is nothing in it; write kind: Job, Queue or NodePool")
+        raise invalid(f"{source}: there is nothing in it; write kind: UnifiedJob, Queue or NodePool")
     short = short_names(kind.name for kind in kinds)
     told: dict[str, list[str]] = {"jobs": [], "queues": [], "pools": [], "warnings": []}
     for one, seen in zip(found, checked, strict=True):
@@ -88,9 +91,22 @@ async def submit(
             told[SETTINGS[one.kind]].append(name)
             continue
         told["jobs"].append(f"{one.namespace}/{short.get(one.kind, one.kind.rpartition('/')[2].lower())}/{name}")
-        if warning := _elsewhere(kinds, one, seen, scheduler):
+        if warning := await _elsewhere(client, kinds, one, seen, scheduler):
             told["warnings"].append(warning)
     return told
+
+
+async def run(
+    client: Client, kinds: Kinds, told: Document, source: str, namespace: str, scheduler: str
+) -> dict[str, list[str]]:
+    """A command: as a UnifiedJob, or as a Job where the cluster has no such thing."""
+    discovery = Discovery(client)
+    await discovery.refresh()
+    if await discovery.resource(UNIFIED, OURS) is None:
+        told = job_of(told, scheduler)
+    elif not told["spec"].get("image"):
+        raise invalid(NO_IMAGE)
+    return await submit(client, kinds, msgspec.json.encode(told).decode(), source, namespace, scheduler)
 
 
 async def document(client: Client, meant: Meant) -> Document:
@@ -117,7 +133,7 @@ async def document(client: Client, meant: Meant) -> Document:
 
 
 async def _read(
-    discovery: Discovery, known: set[str], text: str, source: str, namespace: str
+    discovery: Discovery, known: set[str], text: str, source: str, namespace: str, scheduler: str
 ) -> tuple[list[Sent], list[str]]:
     try:
         nodes = [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None]
@@ -131,13 +147,13 @@ async def _read(
     for node, one in zip(nodes, documents, strict=False):
         where = f"{source}:{node.start_mark.line + 1}"
         try:
-            found.append(await _sent(discovery, known, where, one, namespace))
+            found.append(await _sent(discovery, known, where, one, namespace, scheduler))
         except Refused as error:
             wrong.append(str(error))
     return found, wrong
 
 
-async def _sent(discovery: Discovery, known: set[str], where: str, told: Any, namespace: str) -> Sent:
+async def _sent(discovery: Discovery, known: set[str], where: str, told: Any, namespace: str, scheduler: str) -> Sent:
     if not isinstance(told, dict) or not isinstance(told.get("kind"), str):
         raise invalid(f"{where}: this is no document: write apiVersion, kind, metadata and spec")
     meta = told.get("metadata")
@@ -160,7 +176,10 @@ async def _sent(discovery: Discovery, known: set[str], where: str, told: Any, na
     if resource is None:
         raise invalid(f"{where}: the server does not serve {told['kind']} of {version}: install its operator")
     meta = {**meta, **({"namespace": meta.get("namespace") or namespace} if resource.namespaced else {})}
-    return Sent(where=where, kind=kind, resource=resource, document={**told, "apiVersion": version, "metadata": meta})
+    document = {**told, "apiVersion": version, "metadata": meta}
+    if kind == UNIFIED:
+        document = as_kept(document, where, scheduler)
+    return Sent(where=where, kind=kind, resource=resource, document=document)
 
 
 def _kind(told: Document) -> str:
@@ -198,16 +217,30 @@ def _words(one: Sent, error: KubeError) -> str:
     return str(in_words(error))
 
 
-def _elsewhere(kinds: Kinds, one: Sent, seen: Document, scheduler: str) -> str:
+async def _elsewhere(client: Client, kinds: Kinds, one: Sent, seen: Document, scheduler: str) -> str:
     """Work that names another scheduler would wait for us in vain, or not at all."""
     kind = kinds.get(one.kind)
-    if kind is None:
+    if kind is None or one.kind == UNIFIED:  # whose controller names the scheduler on its pods
         return ""
     thing = msgspec.convert({**seen, "metadata": {}}, Anything)
     named = {role.template.spec.scheduler_name or "" for role in declared_roles(kind, thing) if role.template}
     if not named or scheduler in named:
         return ""
+    opted_in = await _opted_in(client, one.namespace) if named <= {"", STOCK_SCHEDULER} else False
+    if opted_in:
+        return ""
+    unless = ", unless the namespace has opted in (you have no right to see that)" if opted_in is None else ""
     return (
-        f"{one}: its pods name the scheduler {', '.join(sorted(named))}, so Optimus leaves them alone; "
+        f"{one}: its pods name the scheduler {', '.join(sorted(named))}, so Optimus leaves them alone{unless}; "
         f"write schedulerName: {scheduler} in the template, or opt the namespace in"
     )
+
+
+async def _opted_in(client: Client, namespace: str) -> bool | None:
+    """None: nobody may tell us."""
+    try:
+        raw = await client.request("GET", NAMESPACES.path("", namespace), verb="get")
+    except KubeError:
+        return None
+    meta = msgspec.json.decode(raw)["metadata"]
+    return (meta.get("labels") or {}).get(SCHEDULER) == "enabled"

@@ -17,15 +17,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from optimus.drivers.kube.describing import read_time
-from optimus.drivers.kube.desk import changing, commands, following, output, sending, views
+from optimus.drivers.kube.desk import changing, following, output, sending, views
 from optimus.drivers.kube.desk.looking import look
-from optimus.drivers.kube.desk.naming import Name, gang_of, meant_by, read_name
+from optimus.drivers.kube.desk.naming import Name, gang_of, known_kinds, meant_by, read_name
 from optimus.drivers.kube.desk.refusing import Refused, asked, in_words, invalid, missing
 from optimus.drivers.kube.desk.sight import Sight, rights
 from optimus.drivers.kube.desk.tailing import Tails
 from optimus.drivers.kube.desk.told import Happened, happened
 from optimus.drivers.kube.discovering import Discovery
-from optimus.drivers.kube.grouping import Kinds, shipped_kinds
+from optimus.drivers.kube.grouping import Kinds
 from optimus.drivers.kube.mirror import SCHEDULER_NAME
 from optimus.drivers.kube.objects import Anything
 from optimus.drivers.kube.remembering import past
@@ -70,7 +70,7 @@ class OnCluster:
         self.namespace = os.environ.get("OPTIMUS_NAMESPACE") or cluster.namespace
         """Where a name says none."""
         self._cluster, self._tell = cluster, tell
-        self._kinds = kinds or shipped_kinds()
+        self._kinds = kinds or known_kinds()
         self._scheduler = os.environ.get("OPTIMUS_CONTROLLER_SCHEDULER_NAME") or SCHEDULER_NAME
         self._told: set[str] = set()
         self._sights: dict[str, tuple[float, Sight]] = {}
@@ -137,10 +137,10 @@ class OnCluster:
             lambda client: sending.submit(client, self._kinds, text, source, self.namespace, self._scheduler)
         )
 
-    def run(self, document: View, *, source: str, where: str) -> View:  # noqa: ARG002
-        made = commands.job_of(document, self._scheduler)
-        text = msgspec.json.encode(made).decode()
-        return self.submit(text, source=source, where="")
+    def run(self, document: View, *, source: str, where: str, fresh: bool = False) -> View:  # noqa: ARG002
+        return self._changed(
+            lambda client: sending.run(client, self._kinds, document, source, self.namespace, self._scheduler)
+        )
 
     def cancel(self, job: str) -> str:
         return self._change(job, changing.cancel)

@@ -12,11 +12,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from optimus.drivers.kube.describing import DEFAULT_QUEUE, read_time
+from optimus.drivers.kube.describing import DEFAULT_QUEUE, UNIFIED, read_time
 from optimus.drivers.kube.desk.sight import Sight
 from optimus.drivers.kube.desk.told import told_on_pods
+from optimus.drivers.kube.desk.unified_view import phase_said, reason_said, said_by_job
 from optimus.drivers.kube.grouping import Group
-from optimus.drivers.kube.grouping.expressions import look, place_of
+from optimus.drivers.kube.grouping.expressions import look, place_of, read_path
 from optimus.drivers.kube.grouping.kinds import kind_name
 from optimus.drivers.kube.grouping.overrides import SUSPENDED, word_on
 from optimus.drivers.kube.objects import Anything, Pod
@@ -29,6 +30,7 @@ from optimus.model.workloads import Request, Workload, share_milli
 
 View = dict[str, Any]
 FAILED = ("Failed", "Aborted", "Terminated", "FailureTarget")
+TEMPLATE = read_path("spec.template")
 HELD_BY = "requests and limits of its pods, by the kubelet"
 
 
@@ -59,7 +61,7 @@ def job_view(sight: Sight, gang: str) -> View | None:
     restarts = [one.restart_count for pod in pods for one in pod.status.container_statuses or ()]
     failed = sum(pod.status.phase == "Failed" for pod in pods)
     namespace, _, name = gang.partition("/")
-    return {
+    view = {
         "name": name,
         "namespace": namespace,
         "uid": group.object.uid if group.object else pods[0].metadata.uid if pods else "",
@@ -72,6 +74,7 @@ def job_view(sight: Sight, gang: str) -> View | None:
         "minReplicas": sum(role.min for role in group.roles),
         "maxReplicas": sum(max(role.count, role.min) for role in group.roles),
         "roles": {role.name: max(role.count, role.min) for role in group.roles},
+        "sizes": [],  # what a kind of Kubernetes has no field for
         "runningReplicas": sum(one["state"] == "running" for one in replicas),
         "gpuMilli": sum(map(_milli_of(sight, requests), live)) or _least_milli(group, requests),
         "attempt": 1 + max(restarts, default=0) if starts else 0,
@@ -91,6 +94,7 @@ def job_view(sight: Sight, gang: str) -> View | None:
         "progress": None,
         "held": [_held(kept, list(kept.devices)) for kept in sight.holds if kept.workload == gang],
     }
+    return {**view, **said_by_job(group, owner)} if group.kind == UNIFIED and owner is not None else view
 
 
 def owner_of(sight: Sight, group: Group) -> Anything | None:
@@ -102,17 +106,19 @@ def command_of(sight: Sight, owner: Anything | None) -> list[str]:
     kind = sight.mirror.kinds.get(kind_name(owner.api_version, owner.kind)) if owner else None
     if owner is None or kind is None:
         return []
-    for rule in kind.roles:
-        for path in rule.template if rule.each is None and rule.at is None else ():
-            template = look(path, place_of(owner))
-            containers = ((template or {}).get("spec") or {}).get("containers") if isinstance(template, dict) else None
-            if containers and isinstance(containers[0], dict):
-                words = [*(containers[0].get("command") or ()), *(containers[0].get("args") or ())]
-                return [str(word) for word in words]
+    whole = [rule for rule in kind.roles if rule.each is None and rule.at is None]
+    paths = [path for rule in whole for path in rule.template] or [TEMPLATE]
+    for template in (look(path, place_of(owner)) for path in paths):
+        containers = ((template or {}).get("spec") or {}).get("containers") if isinstance(template, dict) else None
+        if containers and isinstance(containers[0], dict):
+            words = [*(containers[0].get("command") or ()), *(containers[0].get("args") or ())]
+            return [str(word) for word in words]
     return []
 
 
 def _phase(sight: Sight, group: Group, pods: list[Pod], live: list[Pod], owner: Anything | None) -> JobPhase:
+    if group.kind == UNIFIED and (said := phase_said(owner)) is not None:
+        return JobPhase.ADMITTED if said is JobPhase.PENDING and group.id in sight.promised else said
     if group.over or (pods and all(pod.over for pod in pods) and group.id not in sight.mirror.workloads):
         return JobPhase.FAILED if _has_failed(owner, pods) else JobPhase.SUCCEEDED
     staying = [pod for pod in live if pod.metadata.deletion_timestamp is None]
@@ -132,6 +138,8 @@ def _phase(sight: Sight, group: Group, pods: list[Pod], live: list[Pod], owner: 
 
 
 def _reason(sight: Sight, group: Group, phase: JobPhase, owner: Anything | None) -> View | None:
+    if group.kind == UNIFIED and owner is not None and phase is JobPhase.FAILED:
+        return reason_said(owner)
     if phase.final:
         failed = _failure(owner) if phase is JobPhase.FAILED else ""
         return {"code": "Failed", "text": failed} if failed else None
@@ -239,9 +247,9 @@ def queue_views(sight: Sight, jobs: Mapping[str, View]) -> list[View]:
             (running if view["replicas"] else waiting)[view["queue"]] += 1
             there.update({(view["queue"], pool_of.get(one["node"], "")) for one in view["replicas"]})
     shares = {(s.queue, s.pool): s for s in (sight.plan.shares if sight.plan else ()) if s.resource == GPU}
-    held = held_milli(sight.holds, {name: queue.parent for name, queue in sight.mirror.queues.items()})
+    held = held_milli(sight.holds, {name: queue.parent for name, queue in sight.mirror.tenants.queues.items()})
     found = []
-    for name, queue in sorted(sight.mirror.queues.items()):
+    for name, queue in sorted(sight.mirror.tenants.queues.items()):
         quotas = {quota.pool: quota.resources[GPU] for quota in queue.quotas if GPU in quota.resources}
         written = _written(sight, queue)
         rows = []
@@ -375,5 +383,5 @@ def pool_views(sight: Sight) -> list[View]:
             "strategy": {name: strategy.value for name, strategy in pool.strategy.items()},
             "interferenceLimitMilli": pool.interference_limit_milli,
         }
-        for _, pool in sorted(sight.mirror.pools.items())
+        for _, pool in sorted(sight.mirror.tenants.pools.items())
     ]

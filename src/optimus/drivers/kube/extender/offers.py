@@ -20,6 +20,7 @@ from optimus.drivers.kube.grouping.overrides import PREFIX
 from optimus.kube import Client, Outcome, Refused, Writer
 from optimus.kube.line import Guard
 from optimus.kube.resources import PODS
+from optimus.kube.writing import TIMEOUT_S
 
 HOLD_S = 30.0
 """A place that nobody took for so long goes back. kube-scheduler tries a pod again after ten seconds at the latest."""
@@ -80,8 +81,17 @@ class Offers:
 class Offering(Writer):
     """Binds only what kube-scheduler takes; everything else as any writer."""
 
-    def __init__(self, client: Client, offers: Offers, *, guard: Guard, in_flight: int, hold_s: float = HOLD_S) -> None:
-        super().__init__(client, guard=guard, in_flight=in_flight)
+    def __init__(
+        self,
+        client: Client,
+        offers: Offers,
+        *,
+        guard: Guard,
+        in_flight: int,
+        timeout_s: float = TIMEOUT_S,
+        hold_s: float = HOLD_S,
+    ) -> None:
+        super().__init__(client, guard=guard, in_flight=in_flight, timeout_s=timeout_s)
         self._offers, self._hold_s = offers, hold_s
 
     async def bind(

@@ -16,7 +16,7 @@ Must not: talk to a server, read a clock, or know requests and nodes.
 
 from optimus.drivers.kube.grouping.groups import Groups
 from optimus.drivers.kube.grouping.kinds import Kind, Kinds
-from optimus.drivers.kube.grouping.patches import Patch, start_patch, stop_patch
+from optimus.drivers.kube.grouping.patches import Patch, hold_patch, start_patch, stop_patch, target_patch
 from optimus.drivers.kube.grouping.records import Group, ObjectRef, RoleInGroup, Slot, Stop
 from optimus.drivers.kube.grouping.table import load_kinds, shipped_kinds
 
@@ -30,8 +30,10 @@ __all__ = [
     "RoleInGroup",
     "Slot",
     "Stop",
+    "hold_patch",
     "load_kinds",
     "shipped_kinds",
     "start_patch",
     "stop_patch",
+    "target_patch",
 ]

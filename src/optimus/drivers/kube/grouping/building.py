@@ -41,8 +41,9 @@ from optimus.drivers.kube.grouping.podgroups import (
     least_members,
     wishes,
 )
-from optimus.drivers.kube.grouping.records import Group, ObjectRef, RoleInGroup, Stop
+from optimus.drivers.kube.grouping.records import PART, Group, ObjectRef, RoleInGroup, Stop
 from optimus.drivers.kube.grouping.seats import Seats
+from optimus.drivers.kube.grouping.unified import job_group
 from optimus.drivers.kube.objects import Anything, Meta, Pod, PodSpec
 from optimus.model.workloads import Preemptible, WorkloadClass
 
@@ -57,9 +58,11 @@ class Member:
         "index",
         "kind",
         "kind_name",
+        "part",
         "pod",
         "pod_group",
         "role",
+        "stranded",
         "top",
         "top_uid",
         "via",
@@ -69,8 +72,11 @@ class Member:
         self.pod = pod
         self.gang_id = ""
         self.role = ""
+        """With its part."""
+        self.part = ""
         self.index: int | None = None
         self.ended = False
+        self.stranded = False
         self.kind: Kind | None = None
         self.kind_name = ""
         self.pod_group: tuple[str, str, str] | None = None
@@ -128,6 +134,9 @@ def build_group(
     declared: tuple[DeclaredRole, ...],
     pod_group: NamedPodGroup | None,
 ) -> Group:
+    if kind is not None and kind.stop is StopHow.TARGET and thing is not None:
+        there = tuple(_finished(role, gang, members) for role in _with_pods(gang, declared))
+        return job_group(kind, thing, gang.id, there)
     by_pod_group = top is not None and is_pod_group(top[0])
     said = read_overrides(_who_speaks(thing, declared, pod_group, sample))
     wished = wishes(pod_group.kind, pod_group.thing) if pod_group and pod_group.thing else Wishes()
@@ -165,7 +174,6 @@ def build_group(
         suspended=suspended,
         admit=admit,
         suspend_field=kind.suspend.keys if kind and kind.suspend and not by_pod_group else (),
-        directives_field=kind.directives.keys if kind and kind.directives and not by_pod_group else (),
         over=bool(kind and thing and not by_pod_group and is_over(kind.over, thing)),
         began=_status_word(thing, "startTime") if _was_suspended(thing) else "",
         completed=_status_word(thing, "completionTime"),
@@ -179,7 +187,7 @@ def build_group(
 
 
 def _names_nobody(role: DeclaredRole) -> bool:
-    """As the policy of opting_in.yaml looks at pods."""
+    """As the policy of `opting_in` looks at pods."""
     if role.template is None:
         return True
     named = role.template.spec.scheduler_name in (None, "", STOCK_SCHEDULER)
@@ -203,14 +211,30 @@ def _who_speaks(
 def _with_pods(gang: Gang, declared: tuple[DeclaredRole, ...]) -> tuple[DeclaredRole, ...]:
     """Also the roles that nobody declared and that have pods: what is there is what there is."""
     known = {role.name for role in declared}
-    found = [name for name in sorted({*gang.seats, *gang.ended}) if name not in known]
     rest = []
-    for name in found:
+    for name in sorted({*gang.seats, *gang.ended} - known):
         count = len(gang.seats[name].holders) if name in gang.seats else 0
         least = 0 if declared else count
         total = count + gang.ended.get(name, 0)
         rest.append(DeclaredRole(name=name, min=least, count=count, max=count, total=total))
-    return (*declared, *rest)
+    return _divided(declared, rest)
+
+
+def _divided(declared: tuple[DeclaredRole, ...], found: list[DeclaredRole]) -> tuple[DeclaredRole, ...]:
+    """Parts of a role that is declared count against it; it gives up its least members last."""
+    changed, parts = [], {role.name: role for role in found}
+    for role in declared:
+        mine = [part for part in found if part.name.rpartition(PART)[0] == role.name]
+        count = max(role.count - sum(part.count for part in mine), 0)
+        least = min(role.min, count)
+        left = role.min - least
+        for part in mine:
+            parts[part.name] = replace(part, min=min(left, part.count), total=part.total if role.total else 0)
+            left -= parts[part.name].min
+        taken = sum(part.total for part in mine) if role.total else 0
+        most = max(role.max - (role.count - count), 0)
+        changed.append(replace(role, min=least, count=count, max=most, total=max(role.total - taken, 0)))
+    return (*changed, *parts.values())
 
 
 def _least_members(
@@ -309,7 +333,8 @@ def _status_word(thing: Anything | None, name: str) -> str:
 def _was_suspended(thing: Anything | None) -> bool:
     status = thing.status if thing is not None else None
     found = status.get("conditions") if isinstance(status, dict) else None
-    return any(isinstance(one, dict) and one.get("type") == "Suspended" for one in found or ())
+    conditions = found if isinstance(found, list) else ()
+    return any(isinstance(one, dict) and one.get("type") == "Suspended" for one in conditions)
 
 
 def _finished(role: DeclaredRole, gang: Gang, members: Mapping[str, Member]) -> RoleInGroup:
@@ -321,6 +346,7 @@ def _finished(role: DeclaredRole, gang: Gang, members: Mapping[str, Member]) -> 
         count=role.count,
         max=role.max,
         per_copy=role.per_copy,
+        sizes=role.sizes,
         total=role.total,
         pods=len(seats.holders) if seats else 0,
         ended=gang.ended.get(role.name, 0),

@@ -29,6 +29,7 @@ class DeclaredRole(Struct, frozen=True, kw_only=True):
     count: int
     max: int
     per_copy: int = 0
+    sizes: tuple[int, ...] = ()
     total: int = 0
     template: Template | None = None
 
@@ -66,7 +67,7 @@ def is_over(over: Over, thing: Anything) -> bool:
     place = place_of(thing)
     if over.path is not None and look(over.path, place) in over.values:
         return True
-    conditions = (place.root["status"] or {}).get("conditions") if over.conditions else None
+    conditions = place.root["status"].get("conditions") if over.conditions else None
     return any(
         isinstance(one, Mapping) and one.get("type") in over.conditions and one.get("status") == "True"
         for one in (conditions if isinstance(conditions, list) else ())

@@ -70,7 +70,8 @@ class Place(Struct, frozen=True):
 def place_of(thing: Anything) -> Place:
     meta = thing.metadata
     about = {"name": meta.name, "labels": meta.labels or {}, "annotations": meta.annotations or {}}
-    return Place({"spec": thing.spec or {}, "status": thing.status or {}, "metadata": about})
+    spec, status = (part if isinstance(part, Mapping) else {} for part in (thing.spec, thing.status))
+    return Place({"spec": spec, "status": status, "metadata": about})
 
 
 def look(path: Path, place: Place) -> Any:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from optimus.drivers.kube.grouping.building import Gang, Member, NamedPodGroup, build_group
 from optimus.drivers.kube.grouping.declared import DeclaredRole, declared_roles
-from optimus.drivers.kube.grouping.kinds import Kind, Kinds, kind_name, short_names
+from optimus.drivers.kube.grouping.kinds import Kind, Kinds, StopHow, kind_name, short_names
 from optimus.drivers.kube.grouping.overrides import GROUP, ROLE, kept_slot, word_on
 from optimus.drivers.kube.grouping.podgroups import (
     APIS,
@@ -32,8 +32,9 @@ from optimus.drivers.kube.grouping.podgroups import (
     named_by,
     wishes,
 )
-from optimus.drivers.kube.grouping.records import ALONE, Group, ObjectRef, Slot
+from optimus.drivers.kube.grouping.records import ALONE, PART, Group, ObjectRef, Slot
 from optimus.drivers.kube.grouping.seats import Seats
+from optimus.drivers.kube.grouping.unified import declared_by_job
 from optimus.drivers.kube.grouping.words import role_and_index, word_of
 from optimus.drivers.kube.objects import Anything, Meta, Owner, Pod
 
@@ -189,6 +190,24 @@ class Groups:
         del self._pods[uid]
         self._look_again(uid)
 
+    def strand(self, uid: str) -> None:
+        """Nobody waits for its end any more: its seat is for whoever comes next."""
+        member = self._pods.get(uid)
+        if member is not None and not member.stranded:
+            member.stranded = True
+            if member.gang_id:
+                self._unseat(member)
+
+    def divide(self, uid: str, part: str) -> None:
+        """Put a pod that is not on a node yet into a part of its role; empty: with those that are in none."""
+        member = self._pods.get(uid)
+        if member is not None and member.gang_id and member.part != part:
+            member.part = part
+            self._settle(member)
+
+    def part_of(self, uid: str) -> str:
+        return self._pods[uid].part
+
     # -- changes of owners --------------------------------------------------------------------------------------------
 
     def owner(self, thing: Anything) -> None:
@@ -253,6 +272,7 @@ class Groups:
             self._leave(member)
             return
         role, index = self._role_of(member.pod, found)
+        role += self._part_of(member, role)
         stays = (member.gang_id, member.role) == (found.id, role)
         self._hold(found.id, found.top)  # before it lets go: the last one out would take the gang along
         if stays:
@@ -408,19 +428,39 @@ class Groups:
             return (ALONE, 0) if alone else (word_on(pod.metadata, ROLE) or ALONE, None)
         return role_and_index(pod, self._layout(kind), self._roles(found.top))
 
+    def _part_of(self, member: Member, role: str) -> str:
+        """As it was bound, else as somebody has said."""
+        kept = kept_slot(member.pod.metadata) if member.pod.spec.node_name else None
+        slot = self._remembered.get(member.uid) or (Slot(*kept) if kept else None)
+        if slot is not None and slot.role.startswith(role + PART):
+            member.part = slot.role.removeprefix(role)
+        return member.part
+
     def _seat(self, member: Member) -> None:
         gang = self._gangs[member.gang_id]
         if member.pod.over:
             if _ended_well(member.pod):
                 gang.ended[member.role] = gang.ended.get(member.role, 0) + 1
                 member.ended = True
-        else:
+        elif not member.stranded:
             kept = kept_slot(member.pod.metadata)
             slot = self._remembered.pop(member.uid, None) or (Slot(*kept) if kept else None)
             ordinal = slot.ordinal if slot and slot.role == member.role else None
             size = next((one.count for one in self._roles(member.top) if one.name == member.role), None)
+            other = self._only_counted(gang, Slot(member.role, ordinal)) if ordinal is not None else None
+            if other is not None:
+                self._unseat(other)
             gang.seats.setdefault(member.role, Seats()).sit(member.uid, member.index, size, ordinal)
+            if other is not None:
+                self._seat(other)
         self._touch(gang.id)
+
+    def _only_counted(self, gang: Gang, slot: Slot) -> Member | None:
+        """Who has a seat that somebody was bound as, and waits for a node itself: any other will do for it."""
+        seats = gang.seats.get(slot.role)
+        holder = self._pods.get(seats.holders.get(slot.ordinal, "")) if seats is not None else None
+        bound = holder is None or holder.pod.spec.node_name or kept_slot(holder.pod.metadata) is not None
+        return None if bound else holder
 
     def _unseat(self, member: Member) -> None:
         gang = self._gangs[member.gang_id]
@@ -547,13 +587,14 @@ class Groups:
         uid = thing.metadata.uid
         known = self._declared.get(uid)
         if known is None or known[0] is not thing:
-            known = self._declared[uid] = (thing, declared_roles(kind, thing))
+            found = declared_by_job(thing) if kind.stop is StopHow.TARGET else declared_roles(kind, thing)
+            known = self._declared[uid] = (thing, found)
         return known[1]
 
     def _places(self, thing: Anything | None) -> list[tuple[str, int, bool]]:
         """What the places of pods depend on, of what an owner declares."""
         kind = self._kinds.get(_key(thing)[0]) if thing else None
-        if thing is None or kind is None or not kind.roles:
+        if thing is None or kind is None or not (kind.roles or kind.stop is StopHow.TARGET):
             return []
         return [(one.name, one.per_copy, one.count == one.max == 1) for one in self._declared_by(thing, kind)]
 

@@ -19,6 +19,7 @@ from optimus.model.workloads import WorkloadClass
 class StopHow(StrEnum):
     SUSPEND = "suspend"  # its controller takes the pods away, and counts none of them as failed
     PODS = "pods"  # the pods are evicted, and their controller creates them again
+    TARGET = "target"  # the number of its replicas is written, and its controller follows it
     NEVER = "never"
 
 
@@ -84,6 +85,8 @@ class Over(Struct, frozen=True, kw_only=True):
 class Kind(Struct, frozen=True, kw_only=True):
     name: str
     """`group/Kind`; without a group for those of the core."""
+    plural: str = ""
+    """As it is called in paths; empty: the kind in small letters, with an s."""
     about: str = ""
     gang: FromPod | None = None
     """The pods of one object are one gang for each value of this word on them."""
@@ -96,12 +99,18 @@ class Kind(Struct, frozen=True, kw_only=True):
     pods: PodRules = PodRules()
     min_members: Expression | None = None
     suspend: Path | None = None
-    directives: Path | None = None
-    """The template whose node selector may be set while it is suspended."""
     stop: StopHow = StopHow.PODS
     never_why: str = ""
     fragile: Fragile | None = None
     over: Over = Over()
+
+    @property
+    def group(self) -> str:
+        return self.name.rpartition("/")[0]
+
+    @property
+    def resource(self) -> str:
+        return self.plural or f"{self.name.rpartition('/')[2].lower()}s"
 
     @property
     def whole(self) -> bool:

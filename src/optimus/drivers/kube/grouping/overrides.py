@@ -10,6 +10,7 @@ Must not: read queues of others (Kueue, Volcano): they name other things.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
@@ -23,7 +24,7 @@ from optimus.model.workloads import Preemptible, Topology, WorkloadClass
 PREFIX = "optimus.dev/"
 QUEUE = PREFIX + "queue"
 SCHEDULER = PREFIX + "scheduler"
-"""On a namespace `enabled`, on a pod `disabled`: see opting_in.yaml."""
+"""On a namespace `enabled`, on a pod `disabled`: see `opting_in`."""
 STOCK_SCHEDULER = "default-scheduler"
 GROUP = PREFIX + "group"
 ROLE = PREFIX + "role"
@@ -34,8 +35,19 @@ TERM = PREFIX + "term"
 SUSPENDED = PREFIX + "suspended"
 """Written by us on work that we have suspended, so that it is not taken for the user's wish."""
 HOLD = PREFIX + "hold"
-"""Written by people on suspended work that is to stay suspended."""
+"""On suspended work that is to stay suspended: written by people, and by us on work that is stopped for good."""
+HELD_WHY = PREFIX + "held-because"
+"""Written by us beside it: the reason."""
+BECAUSE = PREFIX + "target-because"
+"""Written by us beside the number of replicas of a UnifiedJob: why it is this one."""
 KUEUE = "kueue.x-k8s.io/queue-name"
+
+
+LARGEST_NUMBER = 2**31 - 1
+"""As large as a priority of Kubernetes; whatever is beyond it is no number."""
+_WHOLE_NUMBER, _ORDINAL, _TERM = (re.compile(one, re.ASCII) for one in (r"-?[0-9]+", r"[0-9]{1,9}", r"[0-9]{1,18}"))
+_LONGEST_NUMBER = 20
+_LONGEST_SHOWN = 40
 
 
 class Overrides(Struct, frozen=True, kw_only=True):
@@ -89,7 +101,7 @@ def read_overrides(places: Iterable[Meta]) -> Overrides:
         pools=asked("pools", _list) or (),
         topology=Topology(required=asked("topology", str) or "", preferred=asked("preferred-topology", str) or ""),
         checkpoint_grace_ms=asked("checkpoint-grace", _duration),
-        expected_duration_ms=asked("expected-duration", _duration),
+        expected_duration_ms=asked("expected-duration", _some_time),
         family=asked("family", str) or "",
         problems=tuple(problems),
     )
@@ -99,20 +111,32 @@ _Read = TypeVar("_Read")
 
 
 def _number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise _Wrong(f"must be a whole number, not {text}") from None
+    if not _WHOLE_NUMBER.fullmatch(text):
+        raise _Wrong(f"must be a whole number, not {_shown(text)}")
+    if len(text) > _LONGEST_NUMBER or abs(int(text)) > LARGEST_NUMBER:
+        raise _Wrong(f"must be between -{LARGEST_NUMBER} and {LARGEST_NUMBER}, not {_shown(text)}")
+    return int(text)
 
 
 def _whole(text: str) -> int:
     if (number := _number(text)) < 1:
-        raise _Wrong(f"must be at least 1, not {text}")
+        raise _Wrong(f"must be at least 1, not {_shown(text)}")
     return number
+
+
+def _shown(text: str) -> str:
+    """An annotation may have 256 KiB; nobody reads so much of it."""
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def _list(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+
+
+def _some_time(text: str) -> int:
+    if (milliseconds := _duration(text)) < 1:
+        raise _Wrong("must be more than 0")
+    return milliseconds
 
 
 def _duration(text: str) -> int:
@@ -126,15 +150,22 @@ def _choice(known: dict[str, _Read]) -> Callable[[str], _Read]:
     def read(text: str) -> _Read:
         if text in known:
             return known[text]
-        raise _Wrong(f"{text} is none of {', '.join(known)} ({nearest(text, list(known))})".replace(" ()", ""))
+        meant = nearest(text[:_LONGEST_SHOWN], list(known))
+        raise _Wrong(f"{_shown(text)} is none of {', '.join(known)} ({meant})".replace(" ()", ""))
 
     return read
 
 
 def kept_slot(meta: Meta) -> tuple[str, int] | None:
     """(role, ordinal) that a pod was bound as."""
-    role, dash, ordinal = (word_on(meta, SLOT) or "").rpartition("-")
-    return (role, int(ordinal)) if dash and role and ordinal.isdecimal() else None
+    role, _, ordinal = (word_on(meta, SLOT) or "").rpartition("-")
+    return (role, int(ordinal)) if role and _ORDINAL.fullmatch(ordinal) else None
+
+
+def kept_term(meta: Meta) -> int | None:
+    """The term of the leader that bound it."""
+    written = word_on(meta, TERM) or ""
+    return int(written) if _TERM.fullmatch(written) else None
 
 
 def slot_text(role: str, ordinal: int) -> str:

@@ -1,17 +1,19 @@
 """Starting and stopping work by its own field, as data: what is sent is said here, who sends it is the body's business.
 
-Un-suspending work on admission may also say where: batch Jobs take a node selector while they are suspended. Work that
-we suspend is marked, so that it is not taken for its user's wish, and so that we may start it again.
+Where it goes is not written into its template (ADR 23). Work that we suspend is marked, so that it is not taken for its
+user's wish, and so that we may start it again. Work that is stopped for good is held as well, with the reason: another
+leader knows nothing of it but what stands there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 
-from optimus.drivers.kube.grouping.overrides import SUSPENDED
+from optimus.drivers.kube.grouping.kinds import StopHow
+from optimus.drivers.kube.grouping.overrides import BECAUSE, HELD_WHY, HOLD, SUSPENDED
 from optimus.drivers.kube.grouping.records import Group, ObjectRef
 
 
@@ -22,14 +24,12 @@ class Patch(Struct, frozen=True, kw_only=True):
     body: dict[str, Any]
 
 
-def start_patch(group: Group, node_selector: Mapping[str, str] | None = None) -> Patch | None:
-    """Un-suspends; None if it is not suspended or cannot be. `node_selector` is set where the kind allows it."""
+def start_patch(group: Group) -> Patch | None:
+    """Un-suspends; None if it is not suspended or cannot be."""
     if not group.suspended or not group.suspend_field or group.object is None:
         return None
     body = _body(group.object, None)
     put(body, group.suspend_field, False)
-    if node_selector and group.directives_field:
-        put(body, (*group.directives_field, "spec", "nodeSelector"), dict(node_selector))
     return Patch(object=group.object, body=body)
 
 
@@ -42,9 +42,30 @@ def stop_patch(group: Group) -> Patch | None:
     return Patch(object=group.object, body=body)
 
 
+def hold_patch(group: Group, why: str) -> Patch | None:
+    """Suspends for good: nobody starts it but people. None if it is not stopped that way."""
+    if not group.stop.field or group.object is None:
+        return None
+    body = _body(group.object, "true")
+    body["metadata"]["annotations"] |= {HOLD: "true", HELD_WHY: why}
+    put(body, group.stop.field, True)
+    return Patch(object=group.object, body=body)
+
+
+def target_patch(group: Group, replicas: int, why: str, *, held: bool = False) -> Patch | None:
+    """So many replicas, and why; None if its number is not ours to write. `held`: it ends with this reason."""
+    if group.object is None or group.stop.how is not StopHow.TARGET:
+        return None
+    uid = {"uid": group.object.uid} if group.object.uid else {}
+    notes: dict[str, str | None] = {BECAUSE: why, **({HELD_WHY: why} if held else {})}
+    body: dict[str, Any] = {"metadata": {**uid, "annotations": notes}}
+    put(body, group.stop.field, replicas)
+    return Patch(object=group.object, body=body)
+
+
 def _body(thing: ObjectRef, mark: str | None) -> dict[str, Any]:
     uid = {"uid": thing.uid} if thing.uid else {}
-    return {"metadata": {**uid, "annotations": {SUSPENDED: mark}}}
+    return {"metadata": {**uid, "annotations": {SUSPENDED: mark, HELD_WHY: None}}}
 
 
 def put(body: dict[str, Any], path: Sequence[str], value: Any) -> None:

@@ -20,11 +20,13 @@ from typing import Any
 from msgspec import Struct
 
 from optimus.drivers.kube.grouping.expressions import Path, look, place_of
+from optimus.drivers.kube.grouping.overrides import LARGEST_NUMBER
 from optimus.drivers.kube.objects import Anything, Pod
 from optimus.model.pools import HOST_LEVEL
 
 NATIVE = "scheduling.k8s.io/PodGroup"
 _BASIC = Path(("spec", "schedulingPolicy", "basic"))
+_TOPOLOGY = Path(("spec", "schedulingConstraints", "topology"))
 _HOSTNAME = "kubernetes.io/hostname"
 
 
@@ -96,8 +98,8 @@ def wishes(kind: str, thing: Anything) -> Wishes:
     spec = thing.spec if kind == NATIVE and isinstance(thing.spec, dict) else {}
     priority = spec.get("priority") if spec.get("priorityClassName") else None
     return Wishes(
-        priority=priority if isinstance(priority, int) else None,
-        level=_level((spec.get("schedulingConstraints") or {}).get("topology")),
+        priority=priority if isinstance(priority, int) and abs(priority) <= LARGEST_NUMBER else None,
+        level=_level(look(_TOPOLOGY, place_of(thing)) if spec else None),
         whole=_stopped_as_a_whole(spec.get("disruptionMode")),
     )
 
@@ -107,5 +109,6 @@ def _stopped_as_a_whole(mode: Any) -> bool:
 
 
 def _level(written: Any) -> str:
-    keys = [one.get("key", "") for one in written if isinstance(one, dict)] if isinstance(written, list) else []
+    found = [one.get("key") for one in written if isinstance(one, dict)] if isinstance(written, list) else []
+    keys = [key for key in found if isinstance(key, str)]
     return HOST_LEVEL if keys[:1] == [_HOSTNAME] else next(iter(keys), "")

@@ -11,10 +11,15 @@ from msgspec import Struct
 
 from optimus.drivers.kube.grouping.kinds import StopHow
 from optimus.drivers.kube.objects import PodSpec
+from optimus.model.jobs import Job
 from optimus.model.workloads import Preemptible, Topology, WorkloadClass
 
 ALONE = "pod"
 """The only role of a pod that is by itself, and of pods of a gang that nobody divides into roles."""
+
+
+PART = "~"
+"""Pods of a role that need something else than the others are a part of it with a name of its own: `worker~1a2b3`."""
 
 
 class ObjectRef(Struct, frozen=True, kw_only=True):
@@ -47,6 +52,8 @@ class RoleInGroup(Struct, frozen=True, kw_only=True):
     """As far as it may be scaled; `count` where nothing says more."""
     per_copy: int = 0
     """Ordinals count through copies of so many pods (the jobs of a job set); 0: there are no copies."""
+    sizes: tuple[int, ...] = ()
+    """How many it may be, where not every number will do."""
     total: int = 0
     """How many pods have to end well in all; 0 if they do not end."""
     pods: int = 0
@@ -100,7 +107,18 @@ class Group(Struct, frozen=True, kw_only=True):
     admit: bool = False
     """It is suspended and waits in our queue: admitting it means un-suspending it."""
     suspend_field: tuple[str, ...] = ()
-    directives_field: tuple[str, ...] = ()
+    job: Job | None = None
+    """Of a UnifiedJob: as it was written."""
+    target: int | None = None
+    """Of a UnifiedJob: how many replicas its controller has been told to keep; None: it has not been told."""
+    held: bool = False
+    """Of a UnifiedJob: it was told to end for good."""
+    trouble: str = ""
+    """Of a UnifiedJob: what keeps its controller from making pods, in its words."""
+    overdue: str = ""
+    """Of a UnifiedJob: the size it was told to have is not there in time, as its controller says."""
+    backs_off: str = ""
+    """Of a UnifiedJob: it has failed, and is not to be started again before its time."""
     over: bool = False
     """Its owner says that it has ended."""
     began: str = ""

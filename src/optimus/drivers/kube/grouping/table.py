@@ -1,6 +1,6 @@
 """The table of kinds as people write it: the shipped one, and files of users that merge over it key by key.
 
-    kinds, errors = load_kinds("ours.yaml")
+    kinds, errors = load_kinds("ours.yaml")  # or a folder of such files
     for error in errors: print(error)        # ours.yaml:7:12: kind acme.io/Sweep: stop: is no …
 
 Why: a kind nobody here has heard of is a few lines of YAML, not a release.
@@ -47,6 +47,7 @@ from optimus.model.workloads import WorkloadClass
 
 SHIPPED = File(__file__).with_name("kinds.yaml")
 _KIND = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?[A-Z][A-Za-z0-9]*")
+_PLURAL = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 
 
@@ -63,6 +64,12 @@ def _read(reader: Any) -> PlainValidator:
 def _kind(value: Any) -> str:
     if not isinstance(value, str) or not _KIND.fullmatch(value):
         raise complain(f"is no kind: {shown(value)}", "write group/Kind, such as batch/Job; without the version")
+    return value
+
+
+def _plural(value: Any) -> str:
+    if not isinstance(value, str) or not _PLURAL.fullmatch(value):
+        raise complain(f"is no plural: {shown(value)}", "write spec.names.plural of its CRD, such as studies")
     return value
 
 
@@ -93,7 +100,7 @@ def _gang(value: Any) -> str | FromPod:
 
 
 def _stop(value: Any) -> tuple[StopHow, str]:
-    if value in ("suspend", "pods"):
+    if value in ("suspend", "pods", "target"):
         return StopHow(value), ""
     if isinstance(value, Mapping) and set(value) == {"never"} and isinstance(value["never"], str):
         return StopHow.NEVER, value["never"]
@@ -157,6 +164,7 @@ class OverSpec(Spec):
 
 class KindSpec(Spec):
     kind: Annotated[str, PlainValidator(_kind)]
+    plural: Annotated[str, PlainValidator(_plural)] = ""
     about: Text = ""
     gang: Annotated[Any, PlainValidator(_gang)] = "whole"
     class_: Annotated[WorkloadClass, PlainValidator(choice(WorkloadClass))] = Field(
@@ -167,18 +175,31 @@ class KindSpec(Spec):
     pods: PodSpec = PodSpec()
     min_members: Asked = None
     suspend: Located = None
-    directives: Located = None
     stop: Annotated[Any, PlainValidator(_stop)] = (StopHow.PODS, "")
     fragile: FragileSpec | None = None
     over: OverSpec = OverSpec()
 
 
 def load_kinds(*paths: str | File) -> tuple[Kinds, tuple[FileError, ...]]:
-    """The shipped table with files of users over it. What is wrong in them is left out, and told."""
+    """The shipped table with files of users over it, or with all files of a folder. What is wrong in them is left out,
+    and told."""
     table, errors = _Table(), []
     for path in (SHIPPED, *paths):
-        errors += table.take(*read_file(path), str(path))
+        files = files_at(path)
+        if not files:
+            hint = "its files must end in .yaml or .yml"
+            errors.append(_told(Mark(str(path), 0, 0), "", Finding((), "holds no table of kinds", hint)))
+        for file in files:
+            errors += table.take(*read_file(file), str(file))
     return table.kinds(), tuple(errors)
+
+
+def files_at(path: str | File) -> list[File]:
+    """The file itself, or those of a folder by name. Hidden ones, as a mounted ConfigMap has, are left out."""
+    found = File(path)
+    if not found.is_dir():
+        return [found]
+    return sorted(one for one in found.iterdir() if one.suffix in (".yaml", ".yml") and not one.name.startswith("."))
 
 
 def load_text(text: str, name: str = "<text>") -> tuple[Kinds, tuple[FileError, ...]]:
@@ -262,7 +283,7 @@ def _build(spec: KindSpec, findings: list[Finding]) -> Kind:
         findings.append(
             Finding(("stop",), "cannot be suspend: nothing says which field suspends it", "write suspend: path")
         )
-    if not alone and not spec.roles and not spec.roles_from:
+    if not alone and not spec.roles and not spec.roles_from and how is not StopHow.TARGET:
         hint = "write roles: [{name: worker, count: spec.replicas, template: spec.template}], or gang: pod"
         findings.append(Finding(("roles",), "are missing: its pods would have none", hint))
     for number, role in enumerate(spec.roles):
@@ -276,6 +297,7 @@ def _build(spec: KindSpec, findings: list[Finding]) -> Kind:
             )
     return Kind(
         name=spec.kind,
+        plural=spec.plural,
         about=spec.about,
         gang=spec.gang if isinstance(spec.gang, FromPod) else None,
         alone=alone,
@@ -291,7 +313,6 @@ def _build(spec: KindSpec, findings: list[Finding]) -> Kind:
         ),
         min_members=spec.min_members,
         suspend=spec.suspend,
-        directives=spec.directives,
         stop=how,
         never_why=why,
         fragile=Fragile(spec.fragile.when, spec.fragile.is_, spec.fragile.why) if spec.fragile else None,

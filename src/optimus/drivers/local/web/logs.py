@@ -2,7 +2,7 @@
 
 Why: `optimus logs -f` of eight replicas is one stream, in which every line says whose it is.
 Owns: finding the files of a job's starts, and following them.
-Must not: keep a file open that nobody reads.
+Must not: keep a file open that nobody reads; take millions of lines one by one for whoever takes them together.
 """
 
 from __future__ import annotations
@@ -11,15 +11,20 @@ import asyncio
 import os
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 
 LOOK_S = 0.15
 CHUNK = 256 << 10
-HOLE = re.compile(rb"\0{64,}")
+AT_ONCE = 2_000
+"""Records that are made before others have their turn."""
+GAP = b"\0" * 64
+HOLE = re.compile(GAP + rb"\0*")
 """What is left of a part that was cut out, at its edges."""
 
 
@@ -27,8 +32,36 @@ class Line(Struct, frozen=True, kw_only=True, rename="camel"):
     replica: str
     start: str
     number: int
-    """From 1, in what this start has written."""
+    """From 1, in what this start has written and is still there."""
+    at: int
+    """Where it begins, in bytes; the same also after something before it was cut out."""
+    end: int
+    """Where the next one begins."""
     text: str
+    """Without its end; of several lines in one record, with the ends between them."""
+
+
+class Block(NamedTuple):
+    """Whole lines that were read together, or at last one that has no end."""
+
+    at: int
+    """Where the first one begins."""
+    end: int
+    number: int
+    """Of the first one."""
+    raw: bytes
+
+    @property
+    def lines(self) -> int:
+        return self.raw.count(b"\n") + (not self.raw.endswith(b"\n"))
+
+    def last(self, lines: int) -> Block:
+        """Without those before."""
+        beyond = self.lines - lines
+        if beyond <= 0:
+            return self
+        kept = self.raw.split(b"\n", beyond)[beyond]
+        return Block(self.end - len(kept), self.end, self.number + beyond, kept)
 
 
 @dataclass
@@ -41,10 +74,12 @@ class Reading:
     """Of an array."""
     at: int = 0
     number: int = 0
+    begun: int = 0
+    """Where the line that is read next begins."""
     rest: list[bytes] = field(default_factory=list)
     """Pieces of a line that has no end yet."""
 
-    def more(self, *, last: bool = False) -> list[Line] | None:
+    def more(self, *, last: bool = False) -> Block | None:
         """Whole lines of what has come since, the unfinished one too when nothing more will come; None: nothing new."""
         try:
             with self.path.open("rb") as file:
@@ -53,21 +88,47 @@ class Reading:
                 read = file.read(CHUNK)
         except OSError:
             return None
+        if not any(piece.strip(b"\0") for piece in self.rest):
+            self.rest, self.begun = [], self.at
         self.at += len(read)
-        new = HOLE.sub(b"", read)
-        first, *others = new.split(b"\n")
-        self.rest.append(first)
-        whole = []
-        if others:
-            whole, self.rest = [b"".join(self.rest), *others[:-1]], [others[-1]]
-        if last and not read and any(self.rest):
-            whole, self.rest = [b"".join(self.rest)], []
-        return list(map(self._line, whole)) if read or whole else None
+        whole = read.rfind(b"\n") + 1
+        if whole:
+            found = self._taken(read[:whole], self.at - len(read) + whole)
+            self.rest = [read[whole:]]
+            return found
+        if read:
+            self.rest.append(read)
+            return Block(self.begun, self.begun, self.number + 1, b"")
+        return self._taken(b"", self.at) if last and any(self.rest) else None
 
-    def _line(self, raw: bytes) -> Line:
-        self.number += 1
-        text = raw.decode(errors="replace")
-        return Line(replica=self.replica, start=self.start, number=self.number, text=text)
+    def _taken(self, piece: bytes, end: int) -> Block:
+        found = Block(self.begun, end, self.number + 1, b"".join((*self.rest, piece)))
+        self.number += found.lines
+        self.rest, self.begun = [], end
+        return found
+
+    def records(self, block: Block, *, together: bool) -> Iterator[Line]:
+        """One for each line or, where they are wanted `together`, one for all of them: if its text is what was written,
+        byte by byte, so that whoever was cut off can tell what of it he has."""
+        if not block.raw:
+            return
+        if together and GAP not in block.raw and len(block.raw) == block.end - block.at:
+            try:
+                text = block.raw.removesuffix(b"\n").decode()
+            except UnicodeDecodeError:
+                pass
+            else:
+                yield self._line(block.number, block.at, block.end, text)
+                return
+        at, end = block.at, block.end - len(block.raw)
+        for number, raw in enumerate(block.raw.removesuffix(b"\n").split(b"\n"), block.number):
+            end = min(end + len(raw) + 1, block.end)
+            at += len(raw) - len(raw.lstrip(b"\0"))  # a line whose beginning was cut out
+            yield self._line(number, at, end, HOLE.sub(b"", raw).decode(errors="replace"))
+            at = end
+
+    def _line(self, number: int, at: int, end: int, text: str) -> Line:
+        return Line(replica=self.replica, start=self.start, number=number, at=at, end=end, text=text)
 
 
 class Chosen(Struct, frozen=True, kw_only=True):
@@ -132,9 +193,17 @@ def _data_from(fd: int, at: int) -> int:
 
 
 async def lines(
-    runs: Path, uid: str, chosen: Chosen, *, follow: bool, tail: int | None, over: Callable[[], bool]
-) -> AsyncIterator[Line]:
-    """`over`: whether nothing more will be written. `tail`: the last lines of every start that is there already."""
+    runs: Path,
+    uid: str,
+    chosen: Chosen,
+    *,
+    follow: bool,
+    tail: int | None,
+    over: Callable[[], bool],
+    together: bool = False,
+) -> AsyncIterator[list[Line]]:
+    """What there is at a time. `over`: whether nothing more will be written. `tail`: the last lines of every start that
+    is there already. `together`: lines of one start that are there at a time are one record."""
     known: dict[str, Reading] = {}
     first = True
     while True:
@@ -143,22 +212,49 @@ async def lines(
             known.setdefault(reading.start, reading)
         came = False
         for reading in known.values():
-            kept: deque[Line] = deque(maxlen=tail if first else 0)
-            while (found := reading.more(last=finished or not follow)) is not None:
+            kept = _Tail(tail) if first and tail is not None else None
+            while (block := reading.more(last=finished or not follow)) is not None:
                 came = True
-                if first and tail is not None:
-                    kept.extend(found)
+                if kept is not None:
+                    kept.take(block)
                 else:
-                    for one in found:
-                        yield one
+                    for several in _portions(reading.records(block, together=together)):
+                        yield several
                 await asyncio.sleep(0)  # a long log is no reason for others to wait
-            for one in kept:
-                yield one
+            for block in kept.blocks if kept is not None else ():
+                for several in _portions(reading.records(block, together=together)):
+                    yield several
         if (finished or not follow) and not came:
             return
         first = False
         if not came:
             await asyncio.sleep(LOOK_S)
+
+
+class _Tail:
+    """The last lines of what it takes."""
+
+    def __init__(self, lines: int) -> None:
+        self.blocks: deque[Block] = deque()
+        self._wanted = lines
+        self._there = 0
+
+    def take(self, block: Block) -> None:
+        if not block.raw:
+            return
+        self.blocks.append(block)
+        self._there += block.lines
+        while self.blocks and self._there - self.blocks[0].lines >= self._wanted:
+            self._there -= self.blocks.popleft().lines
+        if self.blocks and self._there > self._wanted:
+            first = self.blocks[0]
+            self.blocks[0] = first.last(self._wanted - self._there + first.lines)
+            self._there = self._wanted
+
+
+def _portions(records: Iterator[Line]) -> Iterator[list[Line]]:
+    while several := list(islice(records, AT_ONCE)):
+        yield several
 
 
 def _began(start: str) -> int:

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from optimus import __version__
 from optimus.drivers.local import views
+from optimus.drivers.local.web.explanations import MOST_SAMPLES, MOST_SECONDS
 from optimus.drivers.local.web.logs import Line
 from optimus.lives import JobPhase
 
@@ -46,6 +47,8 @@ class SubmitAnswer(Struct, frozen=True):
     queues: list[str]
     pools: list[str]
     warnings: list[str]
+    replaced: dict[str, str]
+    """Jobs that were over and had one of these names, with how they ended. They are forgotten."""
 
 
 class Size(Struct, frozen=True):
@@ -121,6 +124,7 @@ ROUTES: dict[tuple[str, str], Route] = {
         query={
             "where": _text("The folder that jobs start in if they name none: its whole path."),
             "source": _text("Stands for the file in errors."),
+            "fresh": _text("1: refuse names that a job has which is over, instead of replacing it.", enum=["0", "1"]),
         },
         takes=("application/yaml", "application/json"),
         status=201,
@@ -137,6 +141,21 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("GET", f"{JOB}/document"): Route(
         says="The UnifiedJob that says it, to be submitted again.", answers=dict[str, Any], errors=(404, 503)
     ),
+    ("GET", f"{JOB}/explain"): Route(
+        says="Why it waits, who is ahead, what would start it, and when it starts: the record of `optimus explain`.",
+        answers=dict[str, Any],
+        query={
+            "samples": {"type": "integer", "minimum": 1, "maximum": MOST_SAMPLES, "description": "Futures played."},
+            "seconds": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MOST_SECONDS,
+                "description": "Then the futures that are done have to do.",
+            },
+            "forecast": _text("0: without when it starts.", enum=["0", "1"]),
+        },
+        errors=(404, 422, 500, 503),
+    ),
     ("GET", f"{JOB}/logs"): Route(
         says="What its replicas have written: one JSON record in every line.",
         answers=Line,
@@ -148,6 +167,7 @@ ROUTES: dict[tuple[str, str], Route] = {
             ),
             "part": {"type": "integer", "minimum": 0, "description": "Of this part of an array only."},
             "attempt": {"type": "integer", "minimum": 1, "description": "Of this attempt only."},
+            "together": _text("1: lines of a start that are there at a time are one record.", enum=["0", "1"]),
         },
         kind="application/x-ndjson",
         errors=(404, 422, 503),

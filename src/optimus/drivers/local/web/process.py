@@ -11,6 +11,8 @@ import argparse
 import asyncio
 import os
 import socket
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from aiohttp import web
@@ -25,10 +27,9 @@ END_S = 1.0
 """For streams that are open when it ends; whoever follows one comes again."""
 
 
-async def serve(listening: socket.socket, store: Path, token: str, parent: int) -> None:
-    runner = web.AppRunner(
-        application(Mirror(store / SOCKET), store, token=token), access_log=None, shutdown_timeout=END_S
-    )
+async def serve(listening: socket.socket, store: Path, token: str, parent: int, explainer: Sequence[str]) -> None:
+    served = application(Mirror(store / SOCKET), store, token=token, explainer=explainer)
+    runner = web.AppRunner(served, access_log=None, shutdown_timeout=END_S)
     await runner.setup()
     await web.SockSite(runner, listening).start()
     gone = asyncio.Event()
@@ -42,11 +43,13 @@ def main() -> None:
     parser.add_argument("--socket", type=int, required=True)
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--store", type=Path, required=True)
+    parser.add_argument("--explainer", default="", help="a module that explains")
     chosen = parser.parse_args()
     os.nice(NICER)
     listening = socket.socket(fileno=chosen.socket)
     token = os.environ.pop("OPTIMUS_SERVE_TOKEN", "")
-    asyncio.run(serve(listening, chosen.store, token, chosen.parent))
+    explainer = (sys.executable, "-m", chosen.explainer) if chosen.explainer else ()
+    asyncio.run(serve(listening, chosen.store, token, chosen.parent, explainer))
 
 
 if __name__ == "__main__":

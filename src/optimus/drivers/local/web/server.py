@@ -4,6 +4,7 @@
     GET    /v1/jobs/NS/NAME               DELETE /v1/jobs/NS/NAME    cancel
     GET    /v1/jobs/NS/NAME/logs          POST /v1/jobs/NS/NAME/suspend | resume | scale {"replicas": 4}
     GET    /v1/jobs/NS/NAME/events        GET  /v1/jobs/NS/NAME/document
+    GET    /v1/jobs/NS/NAME/explain       why it waits, what would start it, and when it starts
     GET    /v1/queues | nodes | pools     DELETE /v1/queues/NAME | pools/NAME
     GET    /v1/watch                      changes as server-sent events
     GET    /v1/info  /healthz             GET  /v1/state             a copy of the engine, for explanations (msgpack)
@@ -21,7 +22,7 @@ import asyncio
 import hmac
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,6 +36,7 @@ from optimus.client.connection import MISDIRECTED, STORE_HEADER
 from optimus.drivers.local.journaling import FOLDER
 from optimus.drivers.local.line import RefusedError
 from optimus.drivers.local.web import openapi
+from optimus.drivers.local.web.explanations import MOST_SAMPLES, MOST_SECONDS, Explanations, Wish
 from optimus.drivers.local.web.logs import Chosen, in_order, lines, split_name, starts_of
 from optimus.drivers.local.web.mirror import Mirror
 from optimus.drivers.local.web.remembering import Remembered
@@ -52,11 +54,15 @@ STUCK_S = 30.0
 MOST_LINES = 1_000_000
 Number = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=1 << 31)]
 FLAGS = {"1": True, "true": True, "0": False, "false": False, "": False}
+ENCODER = msgspec.json.Encoder()
 MIRROR: web.AppKey[Mirror] = web.AppKey("mirror", Mirror)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def application(mirror: Mirror, store: Path, *, token: str = "") -> web.Application:
+def application(mirror: Mirror, store: Path, *, token: str = "", explainer: Sequence[str] = ()) -> web.Application:
+    """`explainer`: the command that explains (`explanations`)."""
+    remembered = Remembered(store / FOLDER)
+    explanations = Explanations(explainer, mirror.snapshot, remembered.past)
     app = web.Application(middlewares=[_errors, _same_store(store), _guard(token)], client_max_size=MOST_BYTES)
     app[MIRROR] = mirror
     jobs = "/v1/jobs/{namespace}/{name}"
@@ -73,7 +79,7 @@ def application(mirror: Mirror, store: Path, *, token: str = "") -> web.Applicat
             web.delete("/v1/pools/{name}", _delete("delete_pool")),
             web.get("/v1/watch", _watch),
             web.get("/v1/state", _state),
-            web.get("/v1/past", _past(Remembered(store / FOLDER))),
+            web.get("/v1/past", _past(remembered)),
             web.post("/v1/submit", _submit),
             web.get(jobs, _job),
             web.delete(jobs, _verb("cancel")),
@@ -82,6 +88,7 @@ def application(mirror: Mirror, store: Path, *, token: str = "") -> web.Applicat
             web.post(f"{jobs}/scale", _scale),
             web.get(f"{jobs}/events", _verb("events")),
             web.get(f"{jobs}/document", _verb("document")),
+            web.get(f"{jobs}/explain", _explain(explanations)),
             web.get(f"{jobs}/logs", _logs(store / "runs")),
         ]
     )
@@ -90,6 +97,7 @@ def application(mirror: Mirror, store: Path, *, token: str = "") -> web.Applicat
         task = asyncio.create_task(mirror.run())
         yield
         task.cancel()
+        await explanations.close()
 
     app.cleanup_ctx.append(connect)
     return app
@@ -220,6 +228,13 @@ def _asked(request: web.Request, *known: str) -> dict[str, str]:
     return dict(request.query)
 
 
+def _flag(query: dict[str, str], name: str) -> bool:
+    wanted = FLAGS.get(query.get(name, "").lower())
+    if wanted is None:
+        raise RefusedError("invalid", f"{name} is 1 or 0, not {query[name]}")
+    return wanted
+
+
 def _list(name: str) -> Handler:
     async def handler(request: web.Request) -> web.Response:
         return told((await _shown(request)).get(name, []))
@@ -251,7 +266,7 @@ async def _found(request: web.Request) -> dict[str, Any]:
 
 
 async def _submit(request: web.Request) -> web.Response:
-    query = _asked(request, "where", "source")
+    query = _asked(request, "where", "source", "fresh")
     where, source = query.get("where", ""), query.get("source", "submitted")
     try:
         text = (await request.read()).decode("utf-8-sig")
@@ -259,7 +274,8 @@ async def _submit(request: web.Request) -> web.Response:
         raise RefusedError("invalid", f"{source} is not UTF-8 text (byte {error.start})") from None
     if "\0" in where or (where and not where.startswith("/")):
         raise RefusedError("invalid", "where is the folder that jobs start in: its whole path")
-    return told(await request.app[MIRROR].call("submit", text=text, where=where, source=source), 201)
+    fresh = _flag(query, "fresh")
+    return told(await request.app[MIRROR].call("submit", text=text, where=where, source=source, fresh=fresh), 201)
 
 
 async def _state(request: web.Request) -> web.Response:
@@ -275,6 +291,28 @@ def _past(remembered: Remembered) -> Handler:
         return web.Response(body=await remembered.past(), content_type="application/vnd.msgpack", headers=headers)
 
     return handler
+
+
+def _explain(explanations: Explanations) -> Handler:
+    async def handler(request: web.Request) -> web.Response:
+        job, query = await _found(request), _asked(request, "samples", "seconds", "forecast")
+        wish = Wish(
+            samples=_count(query, "samples", MOST_SAMPLES) or Wish().samples,
+            seconds=_count(query, "seconds", MOST_SECONDS) or Wish().seconds,
+            forecast=_flag(query, "forecast") if "forecast" in query else True,
+        )
+        headers = {"Cache-Control": "no-store"}
+        return web.Response(body=await explanations.of(job, wish), content_type="application/json", headers=headers)
+
+    return handler
+
+
+def _count(query: dict[str, str], name: str, most: int) -> int:
+    """0: nothing is said."""
+    text = query.get(name, "")
+    if text and not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= most):
+        raise RefusedError("invalid", f"{name} is a number from 1 to {most:,}, not {text[:40]}")
+    return int(text or 0)
 
 
 def _verb(verb: str) -> Handler:
@@ -323,11 +361,9 @@ async def _stream(request: web.Request, kind: str) -> AsyncIterator[web.StreamRe
 def _logs(runs: Path) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
         job = await _found(request)
-        query, mirror = _asked(request, "follow", "tail", "replica", "attempt", "part"), request.app[MIRROR]
+        query, mirror = _asked(request, "follow", "tail", "replica", "attempt", "part", "together"), request.app[MIRROR]
         tail = _lines(query["tail"]) if "tail" in query else None
-        follow = FLAGS.get(query.get("follow", "").lower())
-        if follow is None:
-            raise RefusedError("invalid", f"follow is 1 or 0, not {query['follow']}")
+        follow, together = _flag(query, "follow"), _flag(query, "together")
         chosen = _chosen(query, job, _name(request))
         if follow and not job["final"]:
             _demand_possible(runs, job, _name(request), chosen)
@@ -343,8 +379,9 @@ def _logs(runs: Path) -> Handler:
             return now is None or bool(now["final"]) or now["uid"] != job["uid"]
 
         async with _stream(request, "application/x-ndjson") as response:
-            async for one in lines(runs, job["uid"], chosen, follow=follow, tail=tail, over=over):
-                await response.write(msgspec.json.encode(one) + b"\n")
+            found = lines(runs, job["uid"], chosen, follow=follow, tail=tail, over=over, together=together)
+            async for several in found:
+                await response.write(ENCODER.encode_lines(several))
         return response
 
     return handler

@@ -7,7 +7,8 @@ Must not: know how long anything really runs, or look beyond the state it is mad
     progress                it says how far it is: the rest at its pace × an error, less the longer it is known
     declared or predicted   that time × an error like those of the past; without a past, log-normal (0.5)
     family                  run times of its family, given that it has already run so long
-    queue, cluster          the same of its queue; of everybody
+    queue, cluster          the same of its queue; of everybody. What has outlived them all is of their kind and soon
+                            over, or of another and a guess: the further beyond the longest, the rather
     guess                   nothing is known: log-normal, the cautious default of the settings is its P95
     endless                 inference without a word about run time does not end
 
@@ -25,7 +26,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from optimus.drivers.sim.forecasting.lifetimes import Lifetimes, tail
+from optimus.drivers.sim.forecasting.lifetimes import TAIL, Lifetimes, tail
 from optimus.drivers.sim.standing import Standing
 from optimus.drivers.sim.traces.trace import ENDLESS_MS
 from optimus.model.progress import Remaining
@@ -40,10 +41,15 @@ GUESS_SIGMA = 1.5
 PACE_SIGMA = 0.4
 """Of the rest of work that has just begun to count: steps get slower and faster, evaluations come in between."""
 LEAST_SIGMA = 0.05
+KNOWN_ODDS = 4.0
+"""To one, of work that has just outlived everything known: that it is of the kind that is known. Asked for right then
+with ten jobs of Philly as history, its P90 holds in 82 of a hundred cases, and in 71 where no other kind is thought of;
+with a hundred in 83 and 79. At any moment after that it holds in 95 or more, either way."""
 LEAST_REST_MS = 1_000
 """After its last step it still has to save and to leave."""
 _P95 = 1.645
 _NORMAL = NormalDist()
+_LEAST = 1e-12
 
 
 class Basis(StrEnum):
@@ -91,6 +97,8 @@ class Knowledge:
         if basis is Basis.DECLARED:
             assert standing.expected_ms is not None
             return self._off(lot, elapsed / standing.expected_ms) * standing.expected_ms
+        if basis in (Basis.CLUSTER, Basis.GUESS) and self._has_outlived_all(standing):
+            basis = Basis.CLUSTER if lot.random() < self._of_known_kind(elapsed) else Basis.GUESS
         if basis is Basis.GUESS:
             return _log_normal(lot, self._guess_ms, GUESS_SIGMA, elapsed)
         return self._group(standing, basis).draw(lot, elapsed)
@@ -108,7 +116,24 @@ class Knowledge:
                 return basis
         if standing.workload.workload_class is WorkloadClass.INFERENCE:
             return Basis.ENDLESS
-        return Basis.CLUSTER if self._cluster.ended >= ENOUGH and not attended else Basis.GUESS
+        known = self._has_outlived_all(standing) and self._of_known_kind(standing.elapsed_ms) >= 0.5
+        return Basis.CLUSTER if known else Basis.GUESS
+
+    def _has_outlived_all(self, standing: Standing) -> bool:
+        attended = standing.workload.workload_class is WorkloadClass.INTERACTIVE
+        return not attended and self._cluster.ended >= ENOUGH and not self._cluster.known_beyond(standing.elapsed_ms)
+
+    def _of_known_kind(self, elapsed: float) -> float:
+        """How likely what has outlived everything is of the kind that is known (Bayes: how likely each kind comes
+        so far beyond the longest). Minutes of work that took seconds say next to nothing of what runs for minutes."""
+        longest = max(self._cluster.longest, 1.0)
+        elapsed = max(elapsed, longest)
+        known: float = KNOWN_ODDS * (longest / elapsed) ** TAIL
+        other = self._beyond_guess(elapsed) / self._beyond_guess(longest)
+        return known / (known + other)
+
+    def _beyond_guess(self, elapsed: float) -> float:
+        return max(1.0 - _NORMAL.cdf(log(elapsed / self._guess_ms) / GUESS_SIGMA), _LEAST)
 
     def _rest_ms(self, lot: np.random.Generator, told: Remaining) -> float:
         """From now on, given that it has not ended yet. What was measured for as long as is left is known by half."""

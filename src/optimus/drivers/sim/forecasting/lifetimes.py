@@ -29,6 +29,8 @@ class Lifetimes:
         self._values = [value for value, _ in both]
         self._ended = [done for _, done in both]
         self.ended = sum(self._ended)
+        self.longest = max((value for value, done in both if done), default=0.0)
+        """Of what has ended."""
 
     def known_beyond(self, beyond: float) -> int:
         """How many that ended lasted longer."""

@@ -16,11 +16,13 @@ from optimus.drivers.sim.setup import Setup
 from optimus.drivers.sim.whatif.wrong import Wrong
 from optimus.model.pools import DEFAULT_POOL
 from optimus.model.queues import GPU, PoolQuota, Queue, Quota
+from optimus.model.reasons import named
 from optimus.model.units import UnitError, format_gpu, parse_count, parse_gpu
 from optimus.model.validation import queue_problems, queue_tree_problems
 
 FIELDS = ("guarantee", "limit", "weight")
 OPTION = "--queue"
+MOST_NAMED = 10
 _HOW = "write QUEUE.guarantee=16, QUEUE.limit=32 or QUEUE.weight=2"
 
 
@@ -47,7 +49,7 @@ def read_quota(text: str, setup: Setup) -> QuotaWish | Wrong:
     if queue is None:
         names = [queue.name for queue in setup.queues]
         near = get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names) or 'none'}"
+        hint = f"did you mean {near[0]}?" if near else f"there are {named(names, MOST_NAMED) if names else 'none'}"
         return Wrong(OPTION, f"{text}: there is no queue {name}; {hint}")
     chosen = _pool(text, queue, pool, setup)
     if isinstance(chosen, Wrong):
@@ -77,12 +79,12 @@ def _pool(text: str, queue: Queue, pool: str, setup: Setup) -> str | Wrong:
     if pool:
         if pool in known:
             return pool
-        return Wrong(OPTION, f"{text}: there is no pool {pool}; there are {', '.join(sorted(known))}")
-    named = [quota.pool for quota in queue.quotas if GPU in quota.resources]
-    candidates = named or sorted(one.name for one in setup.pools) or [DEFAULT_POOL]
+        return Wrong(OPTION, f"{text}: there is no pool {pool}; there are {named(sorted(known), MOST_NAMED)}")
+    mentioned = [quota.pool for quota in queue.quotas if GPU in quota.resources]
+    candidates = mentioned or sorted(one.name for one in setup.pools) or [DEFAULT_POOL]
     if len(candidates) == 1:
         return candidates[0]
-    which = ", ".join(f"{text.partition('=')[0]}@{name}" for name in candidates)
+    which = named([f"{text.partition('=')[0]}@{name}" for name in candidates], MOST_NAMED)
     return Wrong(OPTION, f"{text}: there are several pools; say which: {which}")
 
 

@@ -1,4 +1,4 @@
-"""Claims: where volumes and devices that are given let a pod be, and what it waits for otherwise."""
+"""Claims of volumes: where those that are given let a pod be, and what it waits for otherwise."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from optimus.drivers.kube.nodes import read_node
-from optimus.drivers.kube.objects import ResourceClaim
 from optimus.drivers.kube.volumes import Around, Attached, attached_to
 from optimus.model.reasons import Code
 from optimus.model.rules import Where
-from tests.pods.writing import claim, devices, node, pod, storage_class, volume
+from tests.pods.writing import claim, node, pod, storage_class, volume
 
 ZONE, OLD = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
 
@@ -115,36 +114,3 @@ def test_disks_of_the_old_kind_are_not_supported() -> None:
     found = attached_to(pod(volumes=[{"name": "d", "gcePersistentDisk": {"pdName": "x"}}]), Around()).obstacles
     assert [one.code for one in found] == [Code.UNSUPPORTED]
     assert "volume d of kind gcePersistentDisk" in found[0].text()
-
-
-def with_devices(*found: ResourceClaim, template: bool = False, **status: Any) -> Attached:
-    wanted = {"name": "gpu", "resourceClaimTemplateName" if template else "resourceClaimName": "mine"}
-    around = Around(devices={f"team/{one.metadata.name}": one for one in found})
-    return attached_to(pod(resourceClaims=[wanted], status=status), around)
-
-
-def test_devices_that_are_given_pin_the_pod_to_their_node() -> None:
-    where = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]}
-    given = with_devices(devices("mine", allocation={"nodeSelector": where}))
-    assert given.obstacles == ()
-    assert not Where(all_of=given.all_of).accepts(read_node(node("n0")))
-    assert Where(all_of=given.all_of).accepts(read_node(node("n1")))
-    assert with_devices(devices("mine", allocation={})).all_of == ()
-
-
-def test_devices_that_are_not_given_are_a_reason() -> None:
-    def told(attached: Attached) -> tuple[Code, str]:
-        return attached.obstacles[0].code, attached.obstacles[0].text()
-
-    code, words = told(with_devices(devices("mine")))
-    assert code is Code.UNSUPPORTED and "resource claim mine, whose devices are not allocated" in words
-    assert "does not exist" in told(with_devices())[1]
-    assert "from its template yet" in told(with_devices(template=True))[1]
-    made = [{"name": "gpu", "resourceClaimName": "made"}]
-    assert with_devices(devices("made", allocation={}), template=True, resourceClaimStatuses=made).obstacles == ()
-    nothing = [{"name": "gpu"}]
-    assert with_devices(template=True, resourceClaimStatuses=nothing).obstacles == ()
-    many = [{"uid": f"u{i}"} for i in range(256)]
-    assert "in use by 256 pods" in told(with_devices(devices("mine", allocation={}, reservedFor=many)))[1]
-    mine = [*many[:255], {"uid": "uid-p"}]
-    assert with_devices(devices("mine", allocation={}, reservedFor=mine)).obstacles == ()
