@@ -104,9 +104,8 @@ def test_the_state_is_not_for_strangers(up: Up) -> None:
 
 
 def test_thousands_of_jobs_are_copied_whole_and_nobody_notices(up: Up) -> None:
-    jobs = [
-        {"kind": "UnifiedJob", "metadata": {"name": "many"}, "spec": {"command": ["true"], "gpu": 4, "arraySize": MANY}}
-    ]
+    spec = {"command": ["sleep", "600"], "gpu": 4, "arraySize": MANY}  # none is over before anybody looks
+    jobs = [{"kind": "UnifiedJob", "metadata": {"name": "many"}, "spec": spec}]
     up.cli("run", "-d", "--name", "beside", "--gpus", "0", "--", "sleep", "600")
     up.reaches("beside", "Running")
     assert up.cli("submit", "-", stdin=yaml.safe_dump_all(jobs)).returncode == 0

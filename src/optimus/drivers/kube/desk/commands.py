@@ -25,8 +25,6 @@ READ = frozenset(
 
 def job_of(document: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
     spec, meta = document["spec"], document["metadata"]
-    if not spec.get("image"):
-        raise invalid(NO_IMAGE)
     if unread := sorted(f"--{name}" for name in spec if name not in READ):
         raise invalid(f"{', '.join(unread)}: not on a cluster yet; write a Job and `optimus submit` it")
     parts = spec.get("arraySize")

@@ -100,12 +100,12 @@ async def run(
     client: Client, kinds: Kinds, told: Document, source: str, namespace: str, scheduler: str
 ) -> dict[str, list[str]]:
     """A command: as a UnifiedJob, or as a Job where the cluster has no such thing."""
+    if not told["spec"].get("image"):  # true of every cluster: said before one is asked
+        raise invalid(NO_IMAGE)
     discovery = Discovery(client)
     await discovery.refresh()
     if await discovery.resource(UNIFIED, OURS) is None:
         told = job_of(told, scheduler)
-    elif not told["spec"].get("image"):
-        raise invalid(NO_IMAGE)
     return await submit(client, kinds, msgspec.json.encode(told).decode(), source, namespace, scheduler)
 
 
