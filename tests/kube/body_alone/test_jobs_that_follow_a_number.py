@@ -200,6 +200,44 @@ async def test_it_gives_back_what_was_lent_replica_by_replica() -> None:
     assert one.written("elastic") == 2, "it is not told to take back what was taken"
 
 
+def taken_over(job: str, least: int, most: int, *, target: int, bound: int, done: int = 0) -> Steered:
+    """What a leader finds whose predecessor died when it had bound so many of its pods."""
+    one = Steered()
+    one.submit(job, least, most)
+    one.jobs[job]["spec"]["replicaSpec"]["targetReplicas"] = target
+    one.show(job)
+    one.obey(job, *range(target))
+    for ordinal in range(bound):
+        one.change(f"{job}-worker-{ordinal}", on="n0", phase="Succeeded" if ordinal < done else "Running")
+    return one
+
+
+async def test_who_takes_over_in_the_middle_of_a_start_binds_the_rest_and_asks_for_no_more() -> None:
+    one = taken_over("train", 8, 8, target=8, bound=5)
+    for _ in range(3):
+        await one.turn()
+        one.land()
+    assert sorted(name for name, _ in one.writer.binds) == [f"train-worker-{ordinal}" for ordinal in (5, 6, 7)]
+    assert one.written("train") == 8 and one.writer.patches == []
+
+
+async def test_who_takes_over_while_it_grows_goes_on_to_the_size_it_can_have() -> None:
+    one = taken_over("elastic", 1, 8, target=4, bound=2)
+    for _ in range(3):
+        await one.turn()
+        one.land()
+        one.obey("elastic", *(n for n in range(one.written("elastic") or 0) if f"elastic-worker-{n}" not in one.pods))
+    assert one.written("elastic") == 8
+    assert len({name for name, _ in one.writer.binds}) == 6
+
+
+async def test_a_number_counts_those_that_are_done_also_for_who_takes_over() -> None:
+    one = taken_over("train", 4, 4, target=4, bound=4, done=2)
+    await one.turn()
+    await one.turn()
+    assert one.written("train") == 4 and one.writer.patches == [] and one.writer.evicted == []
+
+
 async def test_a_gang_that_must_leave_is_told_so_by_its_number_alone() -> None:
     one = Steered()
     one.mirror.tenants.queue(

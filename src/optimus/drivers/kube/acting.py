@@ -146,10 +146,10 @@ class Acting:
                 case Start(workload, _, placements):
                     self._admit(workload)
                     self._place(workload, placements)
-                    self._resize(workload, workers(one.role for one in placements), STARTED, anew=True)
+                    self._resize(workload, workers(one.role for one in placements), STARTED)
                 case Grow(workload, placements):
                     self._place(workload, placements)
-                    self._resize(workload, workers(one.role for one in placements), GROWN)
+                    self._resize(workload, self._changed(workload, workers(one.role for one in placements)), GROWN)
                 case Evict(workload, cause, grace_ms, final=True):
                     if not self._hold(workload, cause):
                         self._over_for_good.add(workload)
@@ -159,10 +159,10 @@ class Acting:
                 case Reject(workload, cause):
                     self._hold(workload, cause)
                 case Shrink(workload, slots, cause):
-                    self._resize(workload, -workers(role for role, _ in slots), said(cause))
+                    self._resize(workload, self._changed(workload, -workers(role for role, _ in slots)), said(cause))
                     self._shrink(workload, slots, cause)
                 case Drop(workload, slots, cause):
-                    self._resize(workload, -workers(role for role, _ in slots), said(cause))
+                    self._resize(workload, self._changed(workload, -workers(role for role, _ in slots)), said(cause))
                     for role, ordinal in slots:
                         self._places.get(workload, {}).pop(Slot(role, ordinal), None)
                         self._mirror.unseat(workload, Slot(role, ordinal))
@@ -254,17 +254,29 @@ class Acting:
         if group is not None and group.admit and (patch := start_patch(group)):
             self._send_patch(workload, patch, suspend=False)
 
-    def _resize(self, workload: str, by: int, why: str, *, anew: bool = False) -> None:
-        """Of a job whose controller follows a number. `anew`: so many in all. Parts of an array come and go by
-        themselves: there it is those that have a place."""
+    def _resize(self, workload: str, number: int, why: str) -> None:
+        """Of a job whose controller follows a number. Parts of an array come and go by themselves: there it is those
+        that have a place."""
         if self._targets.is_array(workload):
-            self._targets.want(workload, self._granted(workload), why)
-        elif self._targets.steers(workload):
-            self._targets.want(workload, by if anew else self._targets.now_at(workload) + by, why)
+            number = self._granted(workload)
+        if self._targets.steers(workload) and number != self._targets.now_at(workload):
+            self._targets.want(workload, number, why)
+
+    def _changed(self, workload: str, by: int) -> int:
+        """The number after that. Whoever takes over may find one for which pods still come: what the brain then grants
+        are places for these, and no more of them."""
+        now, has = self._targets.now_at(workload), self._granted(workload) + self._done(workload)
+        return min(now + by, max(now, has)) if by > 0 else min(now, has) + by
 
     def _granted(self, workload: str) -> int:
         """Replicas that are on a node and stay there, or are about to come to one."""
         return workers([*self._mirror.roles_seated(workload), *self.roles_coming(workload)])
+
+    def _done(self, workload: str) -> int:
+        """Replicas that have ended well: their places are taken for good."""
+        groups, pods = self._mirror.groups, self._mirror.pods
+        done = [groups.slot_of(uid) for uid in groups.members(workload) if uid in pods and pods[uid].done]
+        return workers(slot.role for slot in done if slot is not None)
 
     def _give_up(self, workload: str, trouble: str) -> None:
         """Nobody has come for its places, most of the time because a quota or a policy keeps its controller from making
@@ -274,7 +286,7 @@ class Acting:
         missing = workers(slot.role for slot in [*self._places.get(workload, ()), *(seat.slot for seat in seats)])
         self._give_back(workload, trouble)
         self.send_away(stuck)
-        self._resize(workload, -missing, f"RolledBack: {trouble}")
+        self._resize(workload, self._targets.now_at(workload) - missing, f"RolledBack: {trouble}")
 
     def _place(self, workload: str, placements: tuple[Placement, ...]) -> None:
         self._failing.discard(workload)

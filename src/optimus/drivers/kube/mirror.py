@@ -635,8 +635,7 @@ class Mirror:
         group = self.groups.group(seat.workload)
         if group is not None and group.job is not None:
             # Who was asked to leave, and left in order, is not done; and the next part of an array takes its place.
-            goes_on = pod.metadata.deletion_timestamp or group.job.array
-            return SlotGone(*where) if goes_on else SlotDone(*where)
+            return SlotDone(*where) if pod.done and not group.job.array else SlotGone(*where)
         role = next((one for one in group.roles if one.name == seat.slot.role), None) if group else None
         more = role is not None and role.total - role.ended >= role.min > 0
         return SlotGone(*where) if more else SlotDone(*where)

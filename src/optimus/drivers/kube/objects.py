@@ -285,6 +285,11 @@ class Pod(Narrow, frozen=True, kw_only=True):
         """It has ended by itself and takes nothing any more."""
         return self.status.phase in ("Succeeded", "Failed")
 
+    @property
+    def done(self) -> bool:
+        """It has ended well, and nobody had asked it to."""
+        return self.status.phase == "Succeeded" and not self.metadata.deletion_timestamp
+
 
 # -- what pods refer to -----------------------------------------------------------------------------------------------
 
