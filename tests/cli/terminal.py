@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.calling import called
+
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "optimus"]
 
@@ -33,15 +35,7 @@ def environment(**extra: str) -> dict[str, str]:
 
 def optimus(*arguments: str | Path, cwd: Path = ROOT, **extra: str) -> Ran:
     """With pipes, so nothing is a terminal."""
-    done = subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        cwd=cwd,
-        env=environment(**extra),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=300,
-        check=False,
-    )
+    done = called(arguments, cwd=cwd, env=environment(**extra), timeout_s=300)
     return Ran(done.returncode, done.stdout, done.stderr)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import shlex
 import sqlite3
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -18,7 +17,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from tests.cli.terminal import COMMAND, ROOT, environment
+from tests.calling import called
+from tests.cli.terminal import ROOT, environment
 from tests.local.machines import Up
 
 TABLE = Path(__file__).with_name("wrong_calls.yaml")
@@ -135,15 +135,11 @@ class Place:
 
     def make(self, call: Call) -> Said:
         own = {"OPTIMUS_STORE": "{store}", **call.env}
-        done = subprocess.run(
-            [*COMMAND, *map(self._filled, call.words)],
+        done = called(
+            [self._filled(word) for word in call.words],
             cwd=self.folder,
             env=environment(**{name: self._filled(value) for name, value in own.items()}),
-            input=call.stdin,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=120,
-            check=False,
+            stdin=call.stdin,
         )
         whole = self._emptied(done.stdout + done.stderr)
         return Said(done.returncode, _message(self._emptied(done.stderr) or self._emptied(done.stdout)), whole)

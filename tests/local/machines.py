@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from optimus.client import ApiError, Connection, Unreachable
+from tests.calling import called
 
 PATIENCE_S = 60.0
 """Nothing here takes so long; a machine that is busy with other things may."""
@@ -91,15 +92,7 @@ class Up:
         return told
 
     def cli(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "optimus", *words],
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S * 2,
-            check=False,
-        )
+        return called(words, env=self.environment, stdin=stdin, timeout_s=PATIENCE_S * 2)
 
     def job(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = self.api.get(f"/v1/jobs/default/{name}")

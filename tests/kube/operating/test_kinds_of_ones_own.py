@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import yaml
 
 from optimus.drivers.kube.grouping import load_kinds
 from optimus.drivers.kube.installing import Installation, objects
+from tests.calling import called
 from tests.kube.body.clusters import until
 from tests.kube.body.test_two_teams import job
 from tests.kube.operating.installed import QUIET, Installed, ask, audited
@@ -110,8 +110,7 @@ class Lab:
             "OPTIMUS_CONTROLLER_KINDS": str(self.kinds),
             "OPTIMUS_CONTROLLER_SCHEDULER_NAME": self.stand.scheduler,
         }
-        called = [sys.executable, "-m", "optimus", *words]
-        done = subprocess.run(called, capture_output=True, text=True, env=environment, check=False)
+        done = called(words, env=environment)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

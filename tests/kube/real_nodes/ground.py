@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import yaml
 from hack.controlplane import ControlPlane
 from hack.controlplane.real_nodes import RealNodes
 from hack.controlplane.real_nodes.images import BUSYBOX
+from tests.calling import called
 from tests.kube.body.clusters import PATIENCE_S, Stand, until
 
 PLAIN = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "asks-who"}, "spec": {"containers": [{"name": "m"}]}}
@@ -46,8 +46,7 @@ class Ground(Stand):
             "OPTIMUS_TARGET": "kube:",
             "OPTIMUS_NAMESPACE": self.namespace,
         }
-        called = [sys.executable, "-m", "optimus", *words]
-        done = subprocess.run(called, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        done = called(words, env=environment, timeout_s=PATIENCE_S)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
