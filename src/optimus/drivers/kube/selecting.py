@@ -18,14 +18,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Set
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cel
 import msgspec
 from msgspec import Struct
 
 from optimus.drivers.kube.device_objects import Attribute, Capacity, Device
 from optimus.drivers.kube.quantities import QuantityError, exact
+
+if TYPE_CHECKING:
+    import cel  # read where the first claim comes: it brings a terminal's worth of modules with it
 
 _QUANTITY, _VERSION = "~quantity", "~version"
 _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"|' + r"'(?:[^'\\]|\\.)*'")
@@ -112,6 +114,8 @@ class Selectors:
 
 
 def _ask(read: _Read, driver: str, device: Device) -> bool | str:
+    import cel
+
     context = cel.Context()
     for name, function in _FUNCTIONS.items():
         context.add_function(name, function)
@@ -184,6 +188,8 @@ def _value(name: str, attribute: Attribute) -> Any:
 def _compiled(expression: str) -> _Read | str:
     if trouble := _too_much(expression):
         return trouble
+    import cel
+
     try:
         named, domains = _with_domains(_without_binds(expression))
         program = cel.compile(named)
