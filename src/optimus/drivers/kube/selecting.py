@@ -114,7 +114,7 @@ class Selectors:
 
 
 def _ask(read: _Read, driver: str, device: Device) -> bool | str:
-    import cel
+    import cel  # noqa: PLC0415 - see above
 
     context = cel.Context()
     for name, function in _FUNCTIONS.items():
@@ -188,7 +188,7 @@ def _value(name: str, attribute: Attribute) -> Any:
 def _compiled(expression: str) -> _Read | str:
     if trouble := _too_much(expression):
         return trouble
-    import cel
+    import cel  # noqa: PLC0415 - see above
 
     try:
         named, domains = _with_domains(_without_binds(expression))
