@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optimus.drivers.kube.jobs.kinds import KINDS, Additions, Kind, Peers, Rescale
+from optimus.lives.kinds import KINDS, Additions, Kind, Peers, Rescale
 from optimus.model.jobs import Job, JobType
 from tests.kube.jobs.worlds import World, job_spec
 

@@ -21,7 +21,7 @@ from msgspec import structs
 
 from optimus.drivers.kube.jobs import arrays
 from optimus.drivers.kube.jobs.keeping import Kept, as_status, kept_in, remembered, status_of
-from optimus.drivers.kube.jobs.kinds import Rescale
+from optimus.lives.kinds import Rescale
 from optimus.drivers.kube.jobs.last_words import LastWords, last_words
 from optimus.drivers.kube.jobs.placing import places_for
 from optimus.drivers.kube.jobs.reading import Written, because, held_because, target_of

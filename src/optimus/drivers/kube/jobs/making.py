@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from optimus.drivers.kube.jobs import words
-from optimus.drivers.kube.jobs.kinds import Additions, Peers
+from optimus.lives.kinds import Additions, Peers
 from optimus.drivers.kube.jobs.reading import USUAL_SIGNAL, Written
 from optimus.drivers.kube.objects import Anything
 from optimus.drivers.kube.requests import FRACTION, GPU_MEMORY, MODELS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from optimus.drivers.kube.jobs.kinds import Kind
+from optimus.lives.kinds import Kind
 from optimus.drivers.kube.jobs.words import WORKER
 from optimus.lives import Place, Replica
 

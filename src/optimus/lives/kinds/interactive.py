@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from optimus.drivers.kube.jobs.kinds.kind import Kind
+from optimus.lives.kinds.kind import Kind
 
 
 def _url(job: str, namespace: str, template: dict[str, Any]) -> str:

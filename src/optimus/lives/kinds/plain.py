@@ -8,6 +8,6 @@ Owns: nothing more than the default.
 Must not: know frameworks; each of them is a type of its own.
 """
 
-from optimus.drivers.kube.jobs.kinds.kind import Kind
+from optimus.lives.kinds.kind import Kind
 
 PLAIN = Kind()

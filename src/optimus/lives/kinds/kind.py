@@ -36,6 +36,12 @@ class Peers(Struct, frozen=True, kw_only=True):
     """Through which names are found: `<pod>.<service>`; empty for one that is alone."""
     replicas: dict[str, tuple[str, ...]]
     """By role: the names of its pods, by ordinal."""
+    attempt: int = 1
+    addresses: Callable[[Slot], str] = str
+    """Where one of them is found, whether or not it is there yet."""
+
+    def address(self, slot: Slot) -> str:
+        return self.addresses(slot)
 
 
 class Additions(Struct, frozen=True, kw_only=True):
@@ -60,6 +66,10 @@ class Kind(Struct, frozen=True, kw_only=True):
     beside: tuple[tuple[str, int], ...] = ()
     """Other roles than `worker` and how many of each; they are there whenever a worker is wanted."""
     rescale: Rescale = Rescale.IN_PLACE
+    survives: bool = False
+    """Whether those that stay go on when one is lost; else all start again."""
+    anchor: Slot | None = None
+    """The one without which the others cannot go on; None: each can be missed."""
     ends_with: str = ""
     """The role whose end is that of the job; empty: all have to end."""
     named: bool = False
