@@ -10,10 +10,12 @@ import msgspec
 from optimus.drivers.kube.mirror import Mirror
 from optimus.drivers.kube.objects import Anything, PriorityClass
 from optimus.model.observations import WorkloadSeen
-from optimus.model.plans import Start
+from optimus.model.plans import Evict, Start
 from optimus.model.queues import Queue, QueuePolicy
 from tests.kube.body_alone.cluster import Alone, pod
 
+DAY_MS = 86_400_000
+LOW = msgspec.structs.replace(pod("low").metadata, annotations={"optimus.dev/preemptible": "true"})
 SYSTEM = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 """As on every server."""
 
@@ -79,6 +81,21 @@ async def test_a_queue_still_says_how_important_anybody_is_at_most() -> None:
     alone.mirror.owner(job("old", 1, "low"))
     alone.mirror.owner(job("new", 2, "high"))
     assert await started(alone) == ["team/job/old"]
+
+
+async def test_who_says_never_to_preemption_preempts_unless_the_queue_says_so_for_all() -> None:
+    """`preemptionPolicy: Never` is not followed, as docs/reference/kubernetes-scheduling.md says, with what to do."""
+    for spares_ms, stops in ((0, ["team/pod/low"]), (DAY_MS, [])):
+        alone = cluster({"high": 1000})
+        policy = QueuePolicy(min_runtime_before_preempt_ms=spares_ms)
+        alone.mirror.tenants.queue(Queue(name="default", policy=policy))
+        low = msgspec.structs.replace(pod("low", on="n0"), metadata=LOW)
+        alone.mirror.pod(low)
+        await alone.turn()
+        alone.now += 60
+        alone.mirror.owner(job("high", 1, "high", preemptionPolicy="Never"))
+        plan = await alone.turn()
+        assert [one.workload for one in plan.actions if isinstance(one, Evict)] == stops
 
 
 def test_a_class_that_changes_changes_those_who_wait_and_nobody_else() -> None:
