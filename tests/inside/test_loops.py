@@ -183,6 +183,30 @@ def test_ranks_leave_after_the_same_step_and_only_the_first_saves(tmp_path: Path
     assert job.status(0)["leaves_in_s"] > 0 and job.status(1)["leaves_in_s"] is None, "the first saves for all"
 
 
+def test_a_rank_that_leaves_alone_waits_for_nobody(tmp_path: Path) -> None:
+    """An elastic job gives a replica back: the first one stays, and says so."""
+    job = Job(
+        tmp_path,
+        """
+        import time
+        import optimus
+        for step in optimus.steps(1_000_000, state={}):
+            if step == 0:
+                print("begun", flush=True)
+            time.sleep(0.01)
+        """,
+    )
+    together = {"OPTIMUS_REPLICAS": "2", "OPTIMUS_GRACE_SECONDS": "3600"}
+    first, other = job.start(rank=0, **together), job.start(rank=1, OPTIMUS_ATTEMPT="1", **together)
+    assert first.line() == other.line() == "begun"
+    other.ask()
+    assert other.end().code == 143, "half of an hour is not waited for"
+    assert first.process.poll() is None
+    assert not [name for name in job.saved() if name.startswith(".leaving")]
+    first.ask()
+    assert first.end().code == 143
+
+
 def test_replicas_that_work_alone_save_each_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPTIMUS_RANK", "3")
     monkeypatch.setenv("OPTIMUS_REPLICAS", "8")

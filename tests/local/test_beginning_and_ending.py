@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import signal
 from pathlib import Path
 
+from tests.calling import ROOT
 from tests.local.machines import PATIENCE_S, Up, until
 
 DEAF = (
@@ -35,6 +38,19 @@ def test_a_terminal_that_closes_ends_any_other(tmp_path: Path) -> None:
         up.process.send_signal(signal.SIGHUP)
         up.process.communicate(timeout=PATIENCE_S)
         assert up.process.returncode == 0
+    finally:
+        up.end()
+
+
+def test_what_it_says_to_try_can_be_tried(tmp_path: Path) -> None:
+    """Also where a cluster has no queue `default`."""
+    up = Up(tmp_path, "--cluster", str(ROOT / "examples" / "10-machine-two-teams" / "cluster.yaml"))
+    try:
+        first = re.search(r"try: +optimus (.*)", up.stop())
+        assert first is not None and "--queue speech" in first[1]
+        up.start()
+        ran = up.cli(*shlex.split(first[1]))
+        assert (ran.returncode, ran.stdout) == (0, "1\n"), ran.stderr
     finally:
         up.end()
 

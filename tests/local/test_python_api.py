@@ -240,11 +240,13 @@ def test_waiting_and_following_outlast_a_restart(up: Up) -> None:
     assert lines == [str(number) for number in range(1, 26)]
 
 
-def test_why_it_waits_in_the_words_of_the_command_line(up: Up) -> None:
+def test_why_it_waits_in_the_words_of_the_command_line(up: Up, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as in a notebook
     job = optimus.submit("sleep 60", gpus=40, name="too-large")
     try:
         told = job.explain(forecast=False)
         assert "no node of pool default has 40 GPUs on one node" in told and "What would start it now" in told
+        assert "\x1b" not in told
     finally:
         job.cancel()
     gone = optimus.submit("true", name="gone")

@@ -65,7 +65,7 @@ Under = Annotated[
 
 
 EXPLAINER = "optimus.explaining.answering"
-TRY = ("optimus run --gpus 1 -- python3 -c 'print(1)'", "optimus get jobs", "optimus top")
+TRY = ("optimus run{queue} --gpus 1 -- python3 -c 'print(1)'", "optimus get jobs", "optimus top")
 TRY_DEMO = (
     "optimus top",
     "optimus get jobs",
@@ -129,7 +129,9 @@ def up(
         if begun.token:
             say(f"token for others than this machine: {folder / 'token'}")
         called = os.environ.get("OPTIMUS_CALLED", "optimus")  # as `make run` is called where nothing is on the path
-        for number, command in enumerate(TRY_DEMO if demo else TRY):
+        named = f" --queue {begun.queue}" if begun.queue not in ("", "default") else ""
+        for number, line in enumerate(TRY_DEMO if demo else TRY):
+            command = line.format(queue=named)
             say(f"{'try:' if not number else '':5} {called}{command.removeprefix('optimus')}")
 
     try:

@@ -21,6 +21,8 @@ from optimus.client.connection import Connection, JobError, Unreachable
 FRESH_S = 0.25
 """Properties that are read together come from one look at the job."""
 LAST_LINES = 20
+COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "PY_COLORS")
+"""By which a notebook asks what it starts for colours, also where nobody can show them."""
 
 
 class JobFailedError(JobError):
@@ -198,7 +200,8 @@ class Job:
         leaves out when it starts, which takes seconds."""
         mine = self._mine()
         words = [sys.executable, "-m", "optimus", "explain", "job", self.id, f"--address={mine.address}"]
-        environment = {**os.environ, "NO_COLOR": "1", **({"OPTIMUS_TOKEN": mine.token} if mine.token else {})}
+        kept = {name: value for name, value in os.environ.items() if name not in COLOURS}
+        environment = {**kept, "NO_COLOR": "1", **({"OPTIMUS_TOKEN": mine.token} if mine.token else {})}
         words += [] if forecast else ["--no-forecast"]
         done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
         if done.returncode:

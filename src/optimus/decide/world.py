@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from msgspec import structs
 
 from optimus.decide.asks import Ask
 from optimus.decide.boards import Board, Ledger
@@ -343,12 +344,26 @@ class World:
         draft.eviction = self.script.add(Evict(spec.id, cause, spec.grace_ms, beneficiary, moved, final))
 
     def shrink(self, row: int, slots: list[int], cause: Reason, beneficiary: str = "") -> None:
-        fixed = self._fixed_part(row)
+        draft, fixed = self.draft(row), self._fixed_part(row)
         for slot in slots:
             self._stop_slot(slot)
-        self.draft(row).removed.update(slots)
-        self.script.add(Shrink(self.spec(row).id, self._names(row, slots), cause, beneficiary))
+        draft.removed.update(slots)
+        unkept = [slot for slot in slots if slot in draft.kept]
+        if leaving := [slot for slot in slots if slot not in unkept]:
+            self.script.add(Shrink(self.spec(row).id, self._names(row, leaving), cause, beneficiary))
+        if unkept:
+            self._keep_less(row, draft, unkept)
+            self.script.add(Drop(self.spec(row).id, self._names(row, unkept), cause))
+            self.script.departures += 1
         self._recount_fixed(row, fixed)
+
+    def _keep_less(self, row: int, draft: Draft, slots: list[int]) -> None:
+        """Some places of a promise that was kept a moment ago go to somebody else: nobody begins there."""
+        draft.kept = [slot for slot in draft.kept if slot not in slots]
+        before, gone = self.script[draft.kept_by], set(self._names(row, slots))
+        assert isinstance(before, Start | Grow)
+        left = tuple(one for one in before.placements if (one.role, one.ordinal) not in gone)
+        self.script.replace(draft.kept_by, structs.replace(before, placements=left) if left else None)
 
     def take_back_start(self, row: int) -> None:
         """A start of this very plan is to have other seats: it is not done."""

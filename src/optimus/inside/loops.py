@@ -165,7 +165,7 @@ class Work:
             folder = os.path.join(folder, f"rank-{self.rank}")
         self.checkpoints = Checkpoints(folder, keep) if folder else None
         self.saves = self.checkpoints is not None and (alone or self.rank == 0)
-        self.departure = Departure(folder, leads=self.rank == 0) if folder and not alone else None
+        self.departure = Departure(folder, rank=self.rank) if folder and not alone else None
         self.first_keys = tuple(state) if isinstance(state, MutableMapping) else ()
         self.saved_after: int | None = None
         self.save_seconds: float | None = None
@@ -334,6 +334,8 @@ class Run:
         root.look(now)  # paces are measured where a step ends: in the middle of one, part of it is done and not counted
         if REQUEST.asked and not (self is root and self.position == self.total) and self._may_leave():
             self.leave()
+        if work.departure is not None and not REQUEST.asked:
+            work.departure.look(now)
         if self.position == self.save_at or now >= pace.next_save:
             work.write(root, pace.done)
             after = time.monotonic()

@@ -4,10 +4,17 @@ Every rank gets the signal, but not during the same step. If each left at once, 
 wait for it for ever inside a collective operation, rank 0 with the unsaved work among them. So rank 0 says when: having
 been asked, it announces in the shared folder that it leaves after its next step. No other rank can finish that step
 without rank 0, so all of them find the announcement at its end. Steps are counted from the start of the attempt.
+
+    asked ──► .leaving-3-4711  ──┬── rank 0 is asked, too: .leaving.json    leaves after the step that it names
+              (of rank 3)        ├── rank 0 stays: it takes the file away   leaves now
+                                 └── no answer                              leaves when half of the grace is over
+
+An elastic job that shrinks asks some of its ranks, and rank 0 is not among them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -15,19 +22,28 @@ import time
 from optimus.inside import contract
 
 NAME = ".leaving.json"
+WISH = ".leaving-"
+STAYS_SECONDS = 2.0
+"""So long after the wish of another rank rank 0 may still be asked itself: requests do not come at one moment."""
 
 
 class Departure:
-    def __init__(self, folder: str, *, leads: bool) -> None:
-        self.path, self.leads = os.path.join(folder, NAME), leads
+    def __init__(self, folder: str, *, rank: int) -> None:
+        self.folder, self.leads = folder, rank == 0
+        self.path = os.path.join(folder, NAME)
         self.attempt = contract.whole_number(contract.ATTEMPT, 1)
         self.patience = contract.seconds(contract.GRACE_SECONDS, 30.0) / 2
         self._after: int | None = None
+        self._wish = os.path.join(folder, f"{WISH}{rank}-{os.getpid()}")
+        self._wished = False
+        self._since: dict[str, float] = {}
+        """By wish of another rank: when rank 0 saw it first."""
 
     def prepare(self) -> None:
-        """Without what an earlier attempt has announced."""
-        if self.leads and os.path.exists(self.path):
-            os.unlink(self.path)
+        """Without what an earlier attempt has left."""
+        if self.leads:
+            for name in (NAME, *self._wishes()):
+                _remove(os.path.join(self.folder, name))
 
     def is_now(self, done: int, asked_at: float) -> bool:
         """Whether to leave after `done` steps."""
@@ -35,19 +51,34 @@ class Departure:
             self._after = self._announce(done + 1) if self.leads else self._announced()
         if self._after is not None:
             return done >= self._after
+        if not self._wished:
+            self._wished = _write(self._wish, b"")
+        elif not os.path.exists(self._wish):
+            return True  # rank 0 has seen it, and stays
         return (
             time.monotonic() - asked_at > self.patience
         )  # nobody says when: the folder is not shared, or rank 0 is gone
 
-    def _announce(self, after: int) -> int:
-        beside = f"{self.path}.{os.getpid()}"
+    def look(self, now: float) -> None:
+        """Rank 0, which was not asked: those who were need not wait for it."""
+        if not self.leads:
+            return
+        self._since = {name: self._since.get(name, now) for name in self._wishes()}
+        for name, since in self._since.items():
+            if now - since >= STAYS_SECONDS:
+                _remove(os.path.join(self.folder, name))
+
+    def _wishes(self) -> list[str]:
         try:
-            with open(beside, "w", encoding="utf-8") as file:
-                json.dump({"attempt": self.attempt, "after": after}, file)
-            os.replace(beside, self.path)
+            return [name for name in os.listdir(self.folder) if name.startswith(WISH)]
         except OSError:
-            return after - 1  # nobody can be told: what counts is that this rank saves
-        return after
+            return []
+
+    def _announce(self, after: int) -> int:
+        said = json.dumps({"attempt": self.attempt, "after": after}).encode()
+        return (
+            after if _write(self.path, said) else after - 1
+        )  # nobody can be told: what counts is that this rank saves
 
     def _announced(self) -> int | None:
         try:
@@ -56,3 +87,20 @@ class Departure:
         except (OSError, ValueError):
             return None
         return int(said["after"]) if said.get("attempt") == self.attempt else None
+
+
+def _write(path: str, content: bytes) -> bool:
+    """All of it at one moment; whether that was possible."""
+    beside = f"{path}.{os.getpid()}"
+    try:
+        with open(beside, "wb") as file:
+            file.write(content)
+        os.replace(beside, path)
+    except OSError:
+        return False
+    return True
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):  # somebody was faster, or the folder is read-only
+        os.unlink(path)

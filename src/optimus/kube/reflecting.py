@@ -38,7 +38,17 @@ from optimus.kube.decoding import (
     decode_outline,
     decoder,
 )
-from optimus.kube.errors import ApiError, ConfigError, Expired, Garbled, NoAnswer, NotSent, Status, from_status
+from optimus.kube.errors import (
+    ApiError,
+    ConfigError,
+    Expired,
+    Forbidden,
+    Garbled,
+    NoAnswer,
+    NotSent,
+    Status,
+    from_status,
+)
 from optimus.kube.resources import Resource
 
 TIMEOUT_S = (300, 600)
@@ -89,6 +99,8 @@ class Reflection:
         self.unreadable = 0
         self.trouble = ""
         """Why it does not go on right now, in words; empty while it does."""
+        self.forbidden = False
+        """That is the trouble: a matter of rights, which waiting does not mend."""
         self._heard = time.monotonic()
 
     def heard(self) -> None:
@@ -168,7 +180,7 @@ class Reflector(Generic[T]):
         return self._resource
 
     async def _rest(self, error: ApiError | NoAnswer | NotSent | ConfigError) -> None:
-        self.reflection.trouble = str(error)
+        self.reflection.trouble, self.reflection.forbidden = str(error), isinstance(error, Forbidden)
         after = error.retry_after_s if isinstance(error, ApiError) else None
         await asyncio.sleep(self._pause.next(after))
 
@@ -339,7 +351,7 @@ class Reflector(Generic[T]):
     def _well(self) -> None:
         self._pause.reset()
         self._garbled = 0
-        self.reflection.trouble = ""
+        self.reflection.trouble, self.reflection.forbidden = "", False
 
 
 class _Quiet(NoAnswer):

@@ -13,9 +13,10 @@ import pytest
 from optimus.drivers.kube.objects import Anything, Pod
 from optimus.drivers.kube.targets import COME_S
 from optimus.kube import Conflict, Done, Outcome, Refused, Resource, Unknown
+from optimus.model.plans import Action, Drop, Plan
 from optimus.model.queues import PoolQuota, Queue, Quota
-from optimus.model.reasons import Code
-from tests.kube.body_alone.cluster import Alone, ScriptedWriter, node
+from optimus.model.reasons import Code, reason
+from tests.kube.body_alone.cluster import Alone, ScriptedWriter, node, settle
 
 JOBS = Resource("optimus.dev", "v1alpha1", "unifiedjobs")
 Document = dict[str, Any]
@@ -136,6 +137,10 @@ def replica(job: str, ordinal: int, *, on: str = "", phase: str = "Pending", lea
     return msgspec.convert({"metadata": meta, "spec": spec, "status": {"phase": phase}}, Pod)
 
 
+def plan_of(*actions: Action) -> Plan:
+    return Plan(version=1, actions=actions)
+
+
 async def test_a_job_waits_without_pods_and_is_bound_as_they_come() -> None:
     one = Steered()
     one.submit("train", 4, 4)
@@ -236,6 +241,25 @@ async def test_a_number_counts_those_that_are_done_also_for_who_takes_over() -> 
     await one.turn()
     await one.turn()
     assert one.written("train") == 4 and one.writer.patches == [] and one.writer.evicted == []
+
+
+async def test_room_that_was_only_promised_is_in_no_number() -> None:
+    one = Steered()
+    one.submit("elastic", 1, 4)
+    await one.runs("elastic", 4)
+    why = reason(Code.ROOM_LOST)
+    one.acting.act(plan_of(Drop("team/unifiedjob/elastic", (("worker", 4), ("worker", 5)), why)))
+    assert one.written("elastic") == 4 and len(one.writer.patches) == 1
+
+
+async def test_places_that_nobody_came_to_are_taken_out_of_the_number() -> None:
+    one = Steered()
+    one.submit("elastic", 1, 4)
+    await one.turn()
+    assert one.written("elastic") == 4
+    one.acting.act(plan_of(Drop("team/unifiedjob/elastic", (("worker", 3),), reason(Code.HOLD_EXPIRED, held="5m"))))
+    await settle()
+    assert one.written("elastic") == 3
 
 
 async def test_a_gang_that_must_leave_is_told_so_by_its_number_alone() -> None:

@@ -46,6 +46,7 @@ END = {"metadata": {"resourceVersion": "1", "annotations": {"k8s.io/initial-even
 QUEUES = {"resources": [{"name": "queues", "kind": "Queue", "namespaced": False}]}
 OWNER = {"metadata": {"name": "r", "namespace": "team", "uid": "uid-r", "resourceVersion": "1"}, "spec": {}}
 VISION = {"metadata": {"name": "vision", "uid": "uid-vision", "resourceVersion": "1"}, "spec": {}}
+HIGH = {"metadata": {"name": "high", "uid": "uid-high", "resourceVersion": "1"}, "value": 1000}
 
 
 class Server:
@@ -59,6 +60,8 @@ class Server:
         self.streams: list[web.StreamResponse] = []
         self.owners: list[web.StreamResponse] = []
         self.asked: list[str] = []
+        self.forbidden = ""
+        """The end of a path that nobody may read."""
 
     def lists(self) -> dict[str, Any]:
         versions = [{"version": self.ray_version}]
@@ -77,6 +80,8 @@ class Server:
             return web.json_response(
                 {"kind": "Status", "code": 500, "message": "conversion webhook failed"}, status=500
             )
+        if self.forbidden and path.endswith(self.forbidden):
+            return web.json_response({"kind": "Status", "code": 403, "message": "no right to this"}, status=403)
         if "watch" not in request.query:
             return web.json_response({"kind": "Status", "code": 404, "message": "not here"}, status=404)
         response = web.StreamResponse()
@@ -91,6 +96,8 @@ class Server:
             self.owners.append(response)
         if path.endswith("/queues"):
             await response.write(event("ADDED", VISION))
+        if path.endswith("/priorityclasses"):
+            await response.write(event("ADDED", HIGH))
         await response.write(json_line({"type": "BOOKMARK", "object": END}))
         await asyncio.sleep(3600)
         return response
@@ -140,6 +147,31 @@ async def test_one_kind_that_cannot_be_read_keeps_only_its_own_work_waiting(monk
             await until(lambda: not watching.unsynced() and not mirror.aside.unread)
             again = [fact.workload for fact in mirror.news() if isinstance(fact, WorkloadSeen)]
             assert not again or "cannot be read" not in str(again[0].obstacle and again[0].obstacle.text())
+        finally:
+            await watching.close()
+
+
+async def test_who_may_not_read_priority_classes_goes_on_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user of the command line, or a controller whose role is older than it."""
+    monkeypatch.setattr(module, "PATIENCE_S", 0.05)
+    async with served() as (server, cluster), Client(cluster) as client:
+        server.broken, server.forbidden = False, "/priorityclasses"
+        mirror = Mirror(shipped_kinds())
+        job: dict[str, Any] = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "team"}}
+        job["metadata"] |= {"uid": "uid-j", "labels": {"optimus.dev/queue": "default"}}
+        named = {"schedulerName": "optimus", "containers": [{"name": "m"}], "priorityClassName": "high"}
+        mirror.owner(msgspec.convert({**job, "spec": {"suspend": True, "template": {"spec": named}}}, Anything))
+        watching = Watching(client, mirror, shipped_kinds(), lambda: None)
+        try:
+            await asyncio.wait_for(watching.start(), 5)
+            (unread,) = watching.unsynced()
+            assert unread.startswith("priority classes (") and "no right to this" in unread
+            mirror.everything()
+            assert mirror.workloads["team/job/j"].priority is None and not mirror.workloads["team/job/j"].obstacle
+            server.forbidden = ""
+            await until(lambda: not watching.unsynced())
+            mirror.news()
+            assert mirror.workloads["team/job/j"].priority == 1000, "the right came later"
         finally:
             await watching.close()
 

@@ -105,12 +105,13 @@ class Town(Stand):
             )
         )
 
-    def target(self) -> OnCluster:
+    def target(self, user: str = "admin") -> OnCluster:
         """As a program would ask."""
+        config = self.plane.kubeconfig() if user == "admin" else self.plane.kubeconfig(user)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("OPTIMUS_CONTROLLER_SCHEDULER_NAME", self.scheduler)
             patch.setenv("OPTIMUS_NAMESPACE", self.namespace)
-            return OnCluster(load(str(self.plane.kubeconfig())))
+            return OnCluster(load(str(config)))
 
     def cli(self, *words: str, user: str = "admin", stdin: str = "") -> Said:
         """In this process: what a command says, and its exit code."""
@@ -199,3 +200,23 @@ def grant(whole_town: Town) -> Callable[..., None]:
             subprocess.run(whole_town.plane.kubectl(*words), check=True, capture_output=True)
 
     return give
+
+
+@pytest.fixture
+def everywhere(whole_town: Town) -> Iterator[Callable[[str, str], None]]:
+    """The right to see something in the whole cluster, for as long as a story lasts: `everywhere("alice", "nodes")`."""
+    given: list[str] = []
+
+    def give(user: str, resources: str) -> None:
+        name = f"{whole_town.namespace}-{user}-sees"
+        given.append(name)
+        for words in (
+            ("create", "clusterrole", name, "--verb=get,list,watch", f"--resource={resources}"),
+            ("create", "clusterrolebinding", name, f"--clusterrole={name}", f"--user={user}"),
+        ):
+            subprocess.run(whole_town.plane.kubectl(*words), check=True, capture_output=True)
+
+    yield give
+    for name in given:
+        for kind in ("clusterrole", "clusterrolebinding"):
+            subprocess.run(whole_town.plane.kubectl("delete", kind, name), check=True, capture_output=True)

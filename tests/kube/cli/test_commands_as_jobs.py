@@ -35,7 +35,6 @@ def test_an_array() -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ({"image": ""}, "--image: is missing"),
         ({"gpu": 0.5}, "parts of a GPU are not on a cluster yet"),
         ({"arraySize": 5, "replicas": 2}, "--array with --replicas"),
         ({"topology": "rack"}, "--topology: not on a cluster yet"),

@@ -23,6 +23,15 @@ spec:
   containers: [{{name: main, image: none}}]
 ---
 """
+SEEN_BY_AN_OWNER = (
+    "nodes,namespaces,pods,events.events.k8s.io,jobs.batch,persistentvolumes,persistentvolumeclaims,"
+    "replicationcontrollers,replicasets.apps,deployments.apps,statefulsets.apps,daemonsets.apps,"
+    "queues.optimus.dev,nodepools.optimus.dev,unifiedjobs.optimus.dev"
+)
+DEVICES = ",".join(
+    f"{kind}.resource.k8s.io"
+    for kind in ("resourceclaims", "resourceclaimtemplates", "deviceclasses", "resourceslices")
+)
 
 
 def test_a_tenant_sees_its_namespace_with_the_reasons_written_there(town: Town, grant: Callable[..., None]) -> None:
@@ -59,6 +68,20 @@ def test_a_tenant_sees_its_namespace_with_the_reasons_written_there(town: Town, 
         denied = town.cli(*words, user="alice")
         assert denied.code == 1 and ("no right to" in denied.err or "403" in denied.err), denied
     assert town.cli("cancel", "mine", user="alice").out == f"{town.namespace}/job/mine: cancelled (Pending before)\n"
+
+
+def test_who_may_see_all_but_priority_classes_goes_on_and_is_told_that_it_is_less_exact(
+    town: Town, everywhere: Callable[[str, str], None]
+) -> None:
+    everywhere("alice", f"{SEEN_BY_AN_OWNER},storageclasses.storage.k8s.io,csinodes.storage.k8s.io,{DEVICES}")
+    town.job("train", 2)
+    town.reaches("train", "Running")
+    said = town.cli("get", "jobs", "-o", "json", user="alice")
+    assert [row["phase"] for row in said.rows() if row["namespace"] == town.namespace] == ["Running"]
+    assert "may be less exact: no right to list priorityclasses.scheduling.k8s.io in the cluster" in said.err
+    changes = town.target("alice").changes()
+    assert next(changes)["jobs"][f"{town.namespace}/job/train"]["phase"] == "Running", "also what changes is followed"
+    changes.close()  # type: ignore[attr-defined]
 
 
 def test_who_is_not_known_is_told_to_log_in(town: Town, tmp_path_factory: pytest.TempPathFactory) -> None:

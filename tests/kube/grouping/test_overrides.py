@@ -109,7 +109,7 @@ def test_priority_is_that_of_the_class_that_the_pod_names() -> None:
     groups.pod(a_pod("y", spec={"priority": 0}))
     high, plain = groups.group("a/pod/x"), groups.group("a/pod/y")
     assert high is not None and plain is not None
-    assert (high.priority, high.priority_class, plain.priority) == (500, "high", None)
+    assert (high.priority, plain.priority) == (500, None)
 
 
 def test_a_restart_finds_slots_that_are_written_on_pods() -> None:

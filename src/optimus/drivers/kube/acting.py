@@ -162,10 +162,7 @@ class Acting:
                     self._resize(workload, self._changed(workload, -workers(role for role, _ in slots)), said(cause))
                     self._shrink(workload, slots, cause)
                 case Drop(workload, slots, cause):
-                    self._resize(workload, self._changed(workload, -workers(role for role, _ in slots)), said(cause))
-                    for role, ordinal in slots:
-                        self._places.get(workload, {}).pop(Slot(role, ordinal), None)
-                        self._mirror.unseat(workload, Slot(role, ordinal))
+                    self._give_places_up(workload, [Slot(role, ordinal) for role, ordinal in slots], said(cause))
                 case _:
                     pass  # room that is held: people are told, nothing is done
         self._note_held()
@@ -253,6 +250,17 @@ class Acting:
         group = self._as_asked(workload)
         if group is not None and group.admit and (patch := start_patch(group)):
             self._send_patch(workload, patch, suspend=False)
+
+    def _give_places_up(self, workload: str, slots: list[Slot], why: str) -> None:
+        """Nobody has come to them yet. Those that were only promised are in no number."""
+        places = self._places.get(workload, {})
+        granted = workers(slot.role for slot in slots if slot in places or self._mirror.pod_in(workload, slot))
+        number = self._changed(workload, -granted)
+        for slot in slots:
+            places.pop(slot, None)
+            self._mirror.unseat(workload, slot)
+        if granted:
+            self._resize(workload, number, why)
 
     def _resize(self, workload: str, number: int, why: str) -> None:
         """Of a job whose controller follows a number. Parts of an array come and go by themselves: there it is those

@@ -87,6 +87,7 @@ def _describe_job(group: Group, roles: tuple[Role, ...], needs: dict[str, Needs]
         gang=Gang(topology=written.gang.topology, roles=roles),
         node_selector=(),  # in the template: `Role.where` has it
         tolerations=(),
+        priority=group.priority if written.priority is None else written.priority,
         submitted_ms=read_time(group.created),
         suspended=group.suspended,
         obstacle=obstacle,

@@ -39,6 +39,7 @@ from optimus.drivers.kube.objects import Anything, Meta, Pod
 from optimus.drivers.kube.objects import Node as KubeNode
 from optimus.drivers.kube.places import Places, Seat, Told
 from optimus.drivers.kube.pods import PodNeeds, among_others, read_pod, same_rules
+from optimus.drivers.kube.priorities import Priorities
 from optimus.drivers.kube.remembering import remembered, runs
 from optimus.drivers.kube.requests import GPU_NAMES
 from optimus.drivers.kube.tenants import Tenants
@@ -79,6 +80,7 @@ class Mirror:
         """By uid: ours, and others that take room."""
         self.around = Around(devices=Claims(catalog=Catalog(gpu_drivers)))
         self.dependents = Dependents()
+        self.priorities = Priorities()
         self.workloads: dict[str, Workload] = {}
         """As the brain knows them."""
         self.steered: set[str] = set()
@@ -253,10 +255,11 @@ class Mirror:
         self._spare.stale = True
 
     def _read_again(self) -> None:
-        """Pods whose claims have changed since the last turn, and their gangs."""
+        """Pods whose claims have changed since the last turn, and their gangs; gangs whose priority class has."""
         if self._spare.make_room(self._columns.asked, self._needs.values(), self.around.devices.catalog):
             self.dependents.device_changed()
         stale, gangs = self.dependents.take_stale(self.around), self.dependents.take_thought_of()
+        gangs |= self.priorities.take_stale(self.groups)
         for uid in stale:
             self._needs.pop(uid, None)
             if (gang := self.groups.group_of(uid)) is not None:
@@ -528,7 +531,7 @@ class Mirror:
         def needs(role: RoleInGroup) -> Needs:
             return self._role_needs(group, role, members.get(role.name, []), seated.get(role.name, []))
 
-        described = describe(group, needs, queue)
+        described = describe(structs.replace(group, priority=self.priorities.of(group)), needs, queue)
         why = self.aside.why_owner(group.kind, group.object.uid if group.object is not None else "")
         return described if why is None else structs.replace(described, obstacle=why)
 
@@ -561,7 +564,7 @@ class Mirror:
         namespace = group.id.partition("/")[0]
         made = Pod(metadata=Meta(name=role.name, namespace=namespace), spec=role.template or Pod(metadata=Meta()).spec)
         needs = self._spare.see(read_pod(made, self.around, self._gpu_names))
-        return Needs(needs.request, needs.where, needs.obstacle)
+        return Needs(needs.request, needs.where, needs.obstacle or self.priorities.missing(role.template))
 
     def _obstacle(self, pod: Pod) -> Reason | None:
         return self.needs_of(pod).obstacle or self._counting.full(pod.key)

@@ -203,7 +203,6 @@ class PodSpec(Narrow, frozen=True, kw_only=True):
     scheduler_name: str | None = None
     priority: int | None = None
     priority_class_name: str | None = None
-    preemption_policy: str | None = None
     restart_policy: str | None = None
     termination_grace_period_seconds: int | None = None
     node_selector: dict[str, str] | None = None
@@ -302,7 +301,6 @@ class PriorityClass(Narrow, frozen=True, kw_only=True):
     metadata: Meta
     value: int = 0
     global_default: bool | None = None
-    preemption_policy: str | None = None
 
 
 class ClaimSpec(Narrow, frozen=True, kw_only=True):

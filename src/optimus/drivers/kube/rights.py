@@ -67,6 +67,12 @@ _FIXED = (
         group="storage.k8s.io", resource="storageclasses", verbs=WATCHED, why="claims that wait for a first consumer"
     ),
     Right(group="storage.k8s.io", resource="csinodes", verbs=WATCHED, why="how many volumes a node takes"),
+    Right(
+        group="scheduling.k8s.io",
+        resource="priorityclasses",
+        verbs=WATCHED,
+        why="how important work is that has no pods yet: its template only names a class",
+    ),
     Right(group=DEVICES, resource="resourceclaims", verbs=WATCHED, why="claimed devices pin pods to nodes"),
     Right(group=DEVICES, resource="resourceclaimtemplates", verbs=WATCHED, why="what work asks for before it has pods"),
     Right(group=DEVICES, resource="deviceclasses", verbs=WATCHED, why="which devices a claim means"),

@@ -36,6 +36,7 @@ from optimus.drivers.kube.objects import (
     Node,
     PersistentVolume,
     Pod,
+    PriorityClass,
     StorageClass,
     StorageNode,
     VolumeClaim,
@@ -53,6 +54,8 @@ CLAIMS = Resource("", "v1", "persistentvolumeclaims")
 VOLUMES = Resource("", "v1", "persistentvolumes", namespaced=False)
 CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
 STORAGE_NODES = Resource("storage.k8s.io", "v1", "csinodes", namespaced=False)
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
+_PRIORITY_CLASSES = "priority classes"
 DEVICES = "resource.k8s.io/ResourceClaim"
 DEVICES_VERSION = "resource.k8s.io/v1"
 RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims")
@@ -64,7 +67,8 @@ OPTIONAL_S = 10.0
 SILENT_S = 2 * QUIET_S
 """A watch of which nothing was heard for so long hangs, or its server does."""
 PATIENCE_S = 2.0
-"""An owner that is watched, and has not been seen after this time, is asked for by name."""
+"""An owner that is watched, and has not been seen after this time, is asked for by name; and so long somebody waits who
+may not read what others may: rights that were just given need a moment."""
 T = TypeVar("T", bound=Object)
 
 
@@ -94,7 +98,8 @@ class Watching:
         self._devices = Claims(catalog=mirror.around.devices.catalog)
 
     async def start(self) -> None:
-        """Returns once everything that is there has been told, but for kinds of owners that cannot be read."""
+        """Returns once everything that is there has been told, but for owners and priority classes where they cannot
+        be read."""
         await self.discovery.refresh()
         self._watch("nodes", NODES, Node, self._node)
         self._watch("pods", PODS, Pod, self._pod)
@@ -109,9 +114,11 @@ class Watching:
             self._watch("device classes", DEVICE_CLASSES, DeviceClass, self._kept_in(self._devices.catalog.classes))
             self._watch("slices", SLICES, ResourceSlice, self._slice)
         needed = list(self.reflectors.values())
+        self._watch(_PRIORITY_CLASSES, PRIORITY_CLASSES, PriorityClass, self._priority_class)
         await self._watch_owners()
         await asyncio.gather(*(one.synced.wait() for one in needed))
-        await asyncio.gather(*(self._sync_owners(kind) for kind in self._owner_kinds if kind in self.reflectors))
+        owners = (self._sync_owners(kind) for kind in self._owner_kinds if kind in self.reflectors)
+        await asyncio.gather(self._sync_priorities(), *owners)
         self._go("what is served", self._keep_discovering())
 
     def watch_more(self, name: str, resource: Resource, kind: type[T], tell: Callable[[Change[T]], object]) -> None:
@@ -238,16 +245,26 @@ class Watching:
                 self._go(kind, begin(), needed=False)
 
     async def _sync_owners(self, kind: str) -> None:
-        """While it is being read, however much there is; OPTIONAL_S where the server says no."""
-        reflector, until = self.reflectors[kind], time.monotonic() + OPTIONAL_S
+        if trouble := await self._sync_if_possible(kind):
+            LOG.warning("%s cannot be read, and its work is not ready: %s", kind, trouble)
+            self._mirror.aside.unread[kind] = trouble
+
+    async def _sync_priorities(self) -> None:
+        """The command line has the rights of its user, and goes on without."""
+        if trouble := await self._sync_if_possible(_PRIORITY_CLASSES):
+            LOG.warning("work without pods goes by its class of work: priority classes cannot be read: %s", trouble)
+
+    async def _sync_if_possible(self, name: str) -> str:
+        """While it is being read, however much there is; a while where the server says no. Why it cannot be read."""
+        reflector, begun = self.reflectors[name], time.monotonic()
         while not reflector.synced.is_set():
-            if reflector.reflection.trouble and time.monotonic() > until:
-                LOG.warning("%s cannot be read, and its work is not ready: %s", kind, reflector.reflection.trouble)
-                self._mirror.aside.unread[kind] = reflector.reflection.trouble
-                return
+            patience_s = min(OPTIONAL_S, PATIENCE_S) if reflector.reflection.forbidden else OPTIONAL_S
+            if reflector.reflection.trouble and time.monotonic() > begun + patience_s:
+                return reflector.reflection.trouble
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(0.2):
                     await reflector.synced.wait()
+        return ""
 
     async def _say_when_read(self, kind: str) -> None:
         await self.reflectors[kind].synced.wait()
@@ -294,6 +311,13 @@ class Watching:
             self._mirror.tenants.namespace_gone(change.key)
         elif change.object is not None:
             self._mirror.tenants.namespace(change.object)
+        self._wake()
+
+    def _priority_class(self, change: Change[PriorityClass]) -> None:
+        if change.what is What.DELETED:
+            self._mirror.priorities.gone(change.key)
+        elif change.object is not None:
+            self._mirror.priorities.see(change.object)
         self._wake()
 
     def _beside(self, kind: str, change: Change[Any]) -> None:

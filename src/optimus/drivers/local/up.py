@@ -21,14 +21,14 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, structs
 
 from optimus.drivers.local import disk
-from optimus.drivers.local.clusters import Cluster, again
+from optimus.drivers.local.clusters import DEFAULT_QUEUE, Cluster, again
 from optimus.drivers.local.journaling import KEPT_MIB, Recalled, begin_journal, kept_policy, recall
 from optimus.drivers.local.line import RefusedError
 from optimus.drivers.local.retention import Keep
@@ -36,6 +36,7 @@ from optimus.drivers.local.running import Running, address_file, now_ms
 from optimus.drivers.local.store import Store, StoreError, StoreInUseError
 from optimus.engine.engine import Engine
 from optimus.engine.policy_loading import PolicyError
+from optimus.model.queues import Queue, QueueState
 from optimus.model.settings import Settings
 
 LOG = logging.getLogger(__name__)
@@ -61,6 +62,8 @@ class Begun(Struct, frozen=True, kw_only=True):
     """What this machine really has, where nodes are virtual."""
     changed: list[str]
     """What is another cluster than at the last start, and what still runs on what is gone."""
+    queue: str
+    """One that takes work: the one that is meant where none is named, if it is there; empty: none does."""
 
 
 def run(
@@ -141,7 +144,17 @@ async def _run(
     await asyncio.sleep(0)
     limits = running.limiting.told()
     machine = running.body.machine
-    ready(Begun(address=address, token=token, limits=limits, cluster=cluster.told, machine=machine, changed=changed))
+    ready(
+        Begun(
+            address=address,
+            token=token,
+            limits=limits,
+            cluster=cluster.told,
+            machine=machine,
+            changed=changed,
+            queue=_one_that_takes_work(running.body.queues.values()),
+        )
+    )
     try:
         await turning
     finally:
@@ -152,6 +165,12 @@ async def _run(
         await running.close()
         _write_down("", address_file(store.folder))
     return left
+
+
+def _one_that_takes_work(queues: Collection[Queue]) -> str:
+    parents = {queue.parent for queue in queues}
+    leaves = sorted(queue.name for queue in queues if queue.name not in parents and queue.state is QueueState.OPEN)
+    return DEFAULT_QUEUE.name if DEFAULT_QUEUE.name in leaves else next(iter(leaves), "")
 
 
 def _hold(folder: Path) -> Store:

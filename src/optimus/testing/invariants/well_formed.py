@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from optimus.model.plans import Drop, Evict, Plan, Reject, Shrink
+from optimus.model.plans import Drop, Evict, Grow, Plan, Reject, Shrink, Start
 from optimus.model.reasons import SENTENCES
 from optimus.testing.body import Cycle
 from optimus.testing.fair_shares import Unknown, fair_shares
@@ -17,7 +17,7 @@ from optimus.testing.rights import queue_use
 
 def well_formed(cycle: Cycle) -> list[str]:
     found = [f"the state could not use a fact: {problem}" for problem in cycle.problems]
-    return found + _reasons(cycle) + _stops(cycle) + _form(cycle.plan) + _shares(cycle)
+    return found + _reasons(cycle) + _stops(cycle) + _contradictions(cycle.plan) + _form(cycle.plan) + _shares(cycle)
 
 
 def _reasons(cycle: Cycle) -> list[str]:
@@ -51,6 +51,19 @@ def _stops(cycle: Cycle) -> list[str]:
         code = must_stop(cycle, tree, record)
         if code is not None and name in cycle.after.records and cycle.after.records[name].live:
             found.append(f"{name} must stop ({code}) and is left alone")
+    return found
+
+
+def _contradictions(plan: Plan) -> list[str]:
+    """Who begins by a plan is not told to leave by it: a body may have done the one before it reads the other."""
+    begun: set[tuple[str, str, int]] = set()
+    found = []
+    for action in plan.actions:
+        if isinstance(action, Start | Grow):
+            begun |= {(action.workload, one.role, one.ordinal) for one in action.placements}
+        elif isinstance(action, Shrink):
+            both = [slot for slot in action.slots if (action.workload, *slot) in begun]
+            found += [f"{action.workload}: {role}-{ordinal} begins and is told to leave" for role, ordinal in both]
     return found
 
 

@@ -5,7 +5,7 @@ Owns: what has to be readable for the brain to be asked, and what is looked at i
 Must not: retry what is forbidden.
 
 The brain has to know all nodes, pods, queues and pools, or its answers would be about another cluster. Kinds of owners
-that may not be listed, volumes and the like only make an answer less exact; they are told.
+that may not be listed, volumes, priority classes and the like only make an answer less exact; they are told.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from optimus.drivers.kube.objects import (
     Node,
     PersistentVolume,
     Pod,
+    PriorityClass,
     StorageClass,
     StorageNode,
     VolumeClaim,
@@ -40,6 +41,7 @@ from optimus.drivers.kube.watching import (
     DEVICE_CLASSES,
     DEVICES,
     DEVICES_VERSION,
+    PRIORITY_CLASSES,
     RESOURCE_CLAIMS,
     SLICES,
     STORAGE_NODES,
@@ -97,6 +99,7 @@ class _Reading:
             with suppress(Forbidden, NotFound):
                 mirror.tenants.namespace(await self._client.get(NAMESPACES, namespace, Namespace))
             await self._queues()
+        await self._priorities()
         await self._owners()
         pods = await self._listed(PODS, Pod)
         for pod in sorted(pods or (), key=lambda one: one.metadata.creation_timestamp or ""):
@@ -154,6 +157,14 @@ class _Reading:
         known.catalog.slices.update({one.metadata.name: one for one in slices or ()})
         known.catalog.changed()
         mirror.surroundings(mirror.around)
+
+    async def _priorities(self) -> None:
+        """Of one namespace nothing is decided: who may not read them there is not told again and again."""
+        before = len(self.denied)
+        for one in await self._listed(PRIORITY_CLASSES, PriorityClass) or ():
+            self.sight.mirror.priorities.see(one)
+        if self._namespace:
+            del self.denied[before:]
 
     async def _queues(self) -> bool:
         mirror = self.sight.mirror

@@ -149,7 +149,7 @@ def build_group(
     elif least is not None:
         roles = with_least_members(roles, least)
     stop = _stop(kind, sample.kind_name if sample else "", said)
-    spec = sample.pod.spec if sample else next((role.template.spec for role in declared if role.template), PodSpec())
+    spec = sample.pod.spec if sample else _first_template(declared)
     suspended = bool(kind and thing and not by_pod_group and is_suspended(kind, thing))
     admit, problems = _admission(thing) if suspended and thing else (False, ())
     no_preemption = "" if said.preemptible else stop.why
@@ -160,8 +160,8 @@ def build_group(
         roles=tuple(_finished(role, gang, members) for role in roles),
         queue=said.queue,
         workload_class=said.workload_class or (kind.workload_class if kind else WorkloadClass.UNATTENDED),
-        priority=_priority(said, wished, spec),
-        priority_class=spec.priority_class_name or "",
+        priority=_priority(said, wished, sample),
+        priority_class=None if sample else spec.priority_class_name or "",
         preemptible=said.preemptible or (Preemptible.NO if no_preemption else Preemptible.DEFAULT),
         not_preemptible_why=no_preemption,
         fragile_why=_fragile(kind, thing, wished, by_pod_group=by_pod_group),
@@ -299,10 +299,20 @@ def _unsupported(pod_group: NamedPodGroup | None, wished: Wishes) -> str:
     return f"PodGroup {pod_group.name} together with {others}" if others else ""
 
 
-def _priority(said: Overrides, wished: Wishes, spec: PodSpec) -> int | None:
+def _priority(said: Overrides, wished: Wishes, sample: Member | None) -> int | None:
+    """As far as it is known from what is there. Templates are not believed a number: only the server writes it, and a
+    tenant could write any."""
     if said.priority is not None:
         return said.priority
-    return wished.priority if wished.priority is not None else spec.priority if spec.priority_class_name else None
+    if wished.priority is not None or sample is None:
+        return wished.priority
+    return sample.pod.spec.priority if sample.pod.spec.priority_class_name else None
+
+
+def _first_template(declared: tuple[DeclaredRole, ...]) -> PodSpec:
+    """It speaks for all, as the pod of this role will (`Gang.sample`)."""
+    by_name = sorted(declared, key=lambda role: role.name)
+    return next((role.template.spec for role in by_name if role.template), PodSpec())
 
 
 def _fragile(kind: Kind | None, thing: Anything | None, wished: Wishes, *, by_pod_group: bool) -> str:

@@ -91,7 +91,9 @@ class Group(Struct, frozen=True, kw_only=True):
     """Empty: the namespace decides."""
     workload_class: WorkloadClass = WorkloadClass.UNATTENDED
     priority: int | None = None
-    priority_class: str = ""
+    """As somebody has written it, or the server on its pods."""
+    priority_class: str | None = None
+    """Where its template decides, since it has no pods: the class that is named there; empty if none is."""
     preemptible: Preemptible = Preemptible.DEFAULT
     not_preemptible_why: str = ""
     fragile_why: str = ""

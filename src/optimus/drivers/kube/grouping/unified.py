@@ -60,8 +60,9 @@ def job_group(kind: Kind, thing: Anything, gang_id: str, roles: tuple[RoleInGrou
         over=is_over(kind.over, thing) or meta.deletion_timestamp is not None,
         completed=str(_mapping(thing.status).get("completionTime") or ""),
         created=meta.creation_timestamp or "",
-        scheduler_name=_scheduler(spec),
-        names_nobody=not _scheduler(spec),
+        scheduler_name=_in_template(spec, "schedulerName"),
+        names_nobody=not _in_template(spec, "schedulerName"),
+        priority_class=_in_template(spec, "priorityClassName") or None,
         job=read.job,
         problems=read.problems,
         workload_class=workload.workload_class if workload is not None else kind.workload_class,
@@ -86,8 +87,8 @@ def _target(spec: Mapping[str, Any]) -> int | None:
     return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
-def _scheduler(spec: Mapping[str, Any]) -> str:
-    found = _mapping(_mapping(spec.get("template")).get("spec")).get("schedulerName")
+def _in_template(spec: Mapping[str, Any], field: str) -> str:
+    found = _mapping(_mapping(spec.get("template")).get("spec")).get(field)
     return found if isinstance(found, str) else ""
 
 

@@ -158,11 +158,21 @@ def _work(pipe: Connection, asked: Asked, cpu_seconds: int) -> None:
         pipe.send(waiting)
         targets = targets_of(waiting)
         wanted = wanted_of(asked, targets)
+        failures = []
         for sample in range(asked.samples if wanted else 0):
-            pipe.send(futures.play(targets, asked.seed, sample, wanted))
-        pipe.send("")
+            try:
+                drawn = futures.play(targets, asked.seed, sample, wanted)
+            except Exception as error:  # noqa: BLE001  (a future that cannot be played says nothing of the others)
+                failures.append(_in_words(error))
+                continue
+            pipe.send(drawn)
+        pipe.send(failures[0] if failures else "")
     except ConnectionError:
         return  # whoever asked is gone
     except Exception as error:  # noqa: BLE001  (told to whoever asked, in words)
         with suppress(ConnectionError):
-            pipe.send(f"it broke down: {type(error).__name__}: {error}")
+            pipe.send(_in_words(error))
+
+
+def _in_words(error: Exception) -> str:
+    return f"it broke down: {type(error).__name__}: {error}"
