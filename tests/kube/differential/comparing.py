@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from optimus.drivers.kube.capacities import Capacities
 from optimus.drivers.kube.claiming import Claims, claims_named
 from optimus.drivers.kube.device_objects import DeviceClass, ResourceClaim, ResourceSlice
 from optimus.drivers.kube.devices import Catalog
@@ -24,7 +25,9 @@ from optimus.drivers.kube.objects import (
     Narrow,
     PersistentVolume,
     Pod,
+    StorageCapacity,
     StorageClass,
+    StorageDriver,
     StorageNode,
     VolumeClaim,
 )
@@ -84,6 +87,7 @@ async def _set_up(cluster: Cluster, world: World) -> tuple[Mirror, Following]:
         cluster.make_all(f"{namespaced}persistentvolumeclaims", world.claims),
         cluster.make_all("/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims", world.devices),
         cluster.make_all("/apis/resource.k8s.io/v1/resourceslices", world.slices),
+        cluster.make_all("/apis/storage.k8s.io/v1/namespaces/{namespace}/csistoragecapacities", world.capacities),
     )
     await cluster.make_all(f"{namespaced}pods", world.there)
     patched = [
@@ -139,10 +143,16 @@ async def _mirror(cluster: Cluster, world: World) -> tuple[Mirror, Following]:
     catalog.classes |= {
         one.metadata.name: one for one in await listed("/apis/resource.k8s.io/v1/deviceclasses", DeviceClass)
     }
+    capacities = Capacities()
+    for driver in await listed("/apis/storage.k8s.io/v1/csidrivers", StorageDriver):
+        capacities.driver(driver.metadata.name, driver)
+    for room in await listed("/apis/storage.k8s.io/v1/csistoragecapacities", StorageCapacity):
+        capacities.capacity(f"{room.metadata.namespace}/{room.metadata.name}", room)
     around = Around(
         claims={f"{one.metadata.namespace}/{one.metadata.name}": one for one in claims},
         volumes={one.metadata.name: one for one in volumes},
         classes={one.metadata.name: one for one in classes},
+        capacities=capacities,
         devices=Claims(claims={one.key: one for one in devices}, catalog=catalog),
     )
     mirror = Mirror(

@@ -372,6 +372,27 @@ class StorageClass(Narrow, frozen=True, kw_only=True):
     allowed_topologies: list[TopologyTerm] | None = None
 
 
+class DriverSpec(Narrow, frozen=True, kw_only=True):
+    storage_capacity: bool | None = None
+
+
+class StorageDriver(Narrow, frozen=True, kw_only=True):
+    """What a storage driver says of itself (CSIDriver)."""
+
+    metadata: Meta
+    spec: DriverSpec = DriverSpec()
+
+
+class StorageCapacity(Narrow, frozen=True, kw_only=True):
+    """What a storage driver can still make of a class, where its topology says (CSIStorageCapacity)."""
+
+    metadata: Meta
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: Quantity | None = None
+    maximum_volume_size: Quantity | None = None
+
+
 class DriverLimit(Narrow, frozen=True, kw_only=True):
     count: int | None = None
 

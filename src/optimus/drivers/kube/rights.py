@@ -67,6 +67,10 @@ _FIXED = (
         group="storage.k8s.io", resource="storageclasses", verbs=WATCHED, why="claims that wait for a first consumer"
     ),
     Right(group="storage.k8s.io", resource="csinodes", verbs=WATCHED, why="how many volumes a node takes"),
+    Right(group="storage.k8s.io", resource="csidrivers", verbs=WATCHED, why="which drivers say where they have room"),
+    Right(
+        group="storage.k8s.io", resource="csistoragecapacities", verbs=WATCHED, why="where a volume can still be made"
+    ),
     Right(group=DEVICES, resource="resourceclaims", verbs=WATCHED, why="claimed devices pin pods to nodes"),
     Right(group=DEVICES, resource="resourceclaimtemplates", verbs=WATCHED, why="what work asks for before it has pods"),
     Right(group=DEVICES, resource="deviceclasses", verbs=WATCHED, why="which devices a claim means"),

@@ -9,8 +9,9 @@ Must not: bind or provision anything. What a claim that waits for its first cons
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from optimus.drivers.kube.capacities import Capacities
 from optimus.drivers.kube.claiming import Claims
 from optimus.drivers.kube.first_consumers import Shape, class_of, consumed_by, waits_for_consumer
 from optimus.drivers.kube.objects import (
@@ -41,6 +42,7 @@ class Around(Struct, frozen=True, kw_only=True):
     claims: dict[str, VolumeClaim] = {}
     volumes: dict[str, PersistentVolume] = {}
     classes: dict[str, StorageClass] = {}
+    capacities: Capacities = field(default_factory=Capacities)
     devices: Claims = Claims()
 
 
@@ -86,7 +88,7 @@ def attached_to(pod: Pod, around: Around) -> Attached:
             pins += _pins(bound)
     drivers = [driver for driver, _ in volumes]
     counters = tuple((ATTACH + driver, drivers.count(driver)) for driver in sorted(set(drivers)))
-    consumed = consumed_by(waiting, around.volumes, around.classes)
+    consumed = consumed_by(waiting, around.volumes, around.classes, around.capacities)
     return Attached(
         all_of=tuple(dict.fromkeys((*pins, *consumed.all_of))),
         sole_claims=tuple(dict.fromkeys(sole)),

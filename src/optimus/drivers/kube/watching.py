@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn, TypeVar
 
+from optimus.drivers.kube.capacities import Capacities
 from optimus.drivers.kube.claiming import Claims
 from optimus.drivers.kube.device_objects import ClaimTemplate, DeviceClass, ResourceClaim, ResourceSlice
 from optimus.drivers.kube.discovering import Discovery
@@ -36,7 +37,9 @@ from optimus.drivers.kube.objects import (
     Node,
     PersistentVolume,
     Pod,
+    StorageCapacity,
     StorageClass,
+    StorageDriver,
     StorageNode,
     VolumeClaim,
 )
@@ -53,6 +56,8 @@ CLAIMS = Resource("", "v1", "persistentvolumeclaims")
 VOLUMES = Resource("", "v1", "persistentvolumes", namespaced=False)
 CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
 STORAGE_NODES = Resource("storage.k8s.io", "v1", "csinodes", namespaced=False)
+STORAGE_DRIVERS = Resource("storage.k8s.io", "v1", "csidrivers", namespaced=False)
+CAPACITIES = Resource("storage.k8s.io", "v1", "csistoragecapacities")
 DEVICES = "resource.k8s.io/ResourceClaim"
 DEVICES_VERSION = "resource.k8s.io/v1"
 RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims")
@@ -92,6 +97,7 @@ class Watching:
         self._reading: set[tuple[str, str, str]] = set()
         self._around: dict[str, dict[str, Any]] = {"claims": {}, "volumes": {}, "classes": {}}
         self._devices = Claims(catalog=mirror.around.devices.catalog)
+        self._capacities = Capacities()
 
     async def start(self) -> None:
         """Returns once everything that is there has been told, but for kinds of owners that cannot be read."""
@@ -103,6 +109,8 @@ class Watching:
         self._watch("volumes", VOLUMES, PersistentVolume, lambda change: self._beside("volumes", change))
         self._watch("classes", CLASSES, StorageClass, lambda change: self._beside("classes", change))
         self._watch("storage nodes", STORAGE_NODES, StorageNode, self._storage_node)
+        self._watch("storage drivers", STORAGE_DRIVERS, StorageDriver, self._storage_driver)
+        self._watch("storage capacities", CAPACITIES, StorageCapacity, self._capacity)
         if await self.discovery.resource(DEVICES, DEVICES_VERSION) is not None:
             self._watch("device claims", RESOURCE_CLAIMS, ResourceClaim, self._kept_in(self._devices.claims))
             self._watch("claim templates", CLAIM_TEMPLATES, ClaimTemplate, self._kept_in(self._devices.templates))
@@ -307,7 +315,24 @@ class Watching:
                 dependents.volume_changed(before, there.get(change.key))
             case _:
                 dependents.class_changed(change.key)
-        self._mirror.beside(Around(**self._around, devices=self._devices))
+        self._tell_beside()
+
+    def _storage_driver(self, change: Change[StorageDriver]) -> None:
+        if self._capacities.driver(change.key, None if change.what is What.DELETED else change.object):
+            for name, kind in self._around["classes"].items():
+                if kind.provisioner == change.key:
+                    self._mirror.dependents.class_changed(name)
+            self._tell_beside()
+
+    def _capacity(self, change: Change[StorageCapacity]) -> None:
+        changed = self._capacities.capacity(change.key, None if change.what is What.DELETED else change.object)
+        for name in changed:
+            self._mirror.dependents.class_changed(name)
+        if changed:
+            self._tell_beside()
+
+    def _tell_beside(self) -> None:
+        self._mirror.beside(Around(**self._around, capacities=self._capacities, devices=self._devices))
         self._wake()
 
     def _kept_in(self, known: dict[str, Any]) -> Callable[[Change[Any]], None]:
@@ -316,8 +341,7 @@ class Watching:
         def tell(change: Change[Any]) -> None:
             _keep(known, change)
             self._mirror.dependents.device_changed()
-            self._mirror.beside(Around(**self._around, devices=self._devices))
-            self._wake()
+            self._tell_beside()
 
         return tell
 
