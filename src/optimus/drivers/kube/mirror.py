@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec import structs
 
 from optimus.drivers.kube.aside import Aside, Thing, bare
+from optimus.drivers.kube.avoiding import was_refused
 from optimus.drivers.kube.claiming import Claims, Users
 from optimus.drivers.kube.columns import Columns
 from optimus.drivers.kube.counting import Counting
@@ -85,6 +86,10 @@ class Mirror:
         """Those of them that are jobs of ours, whose controller follows a number."""
         self.aside = Aside()
         self._columns = Columns()
+        self.avoided: dict[str, tuple[str, ...]] = {}
+        """By workload: nodes on which it could not start lately."""
+        self.refusing: list[tuple[str, str]] = []
+        """Workloads, and nodes of which the kubelet has refused a pod of theirs, since somebody took them."""
         self.refused: dict[str, Workload] = {}
         """Gangs that are put aside because the brain could not take them in, as they were then."""
         self._scheduler_name, self._gpu_names, self._default_queue = scheduler_name, gpu_names, default_queue
@@ -307,7 +312,7 @@ class Mirror:
         self._hosting.take_touched()
         self.tenants.news()
         self._facts, self._hosting.dirty, self._dirty_pods = [], set(), set()
-        self._heard, self._bound = set(), set()
+        self._heard, self._bound, self.refusing = set(), set(), []
 
     def everything(self) -> list[Observation]:
         """All there is, for a brain that knows nothing."""
@@ -528,7 +533,7 @@ class Mirror:
         def needs(role: RoleInGroup) -> Needs:
             return self._role_needs(group, role, members.get(role.name, []), seated.get(role.name, []))
 
-        described = describe(group, needs, queue)
+        described = structs.replace(describe(group, needs, queue), avoids=self.avoided.get(group.id, ()))
         why = self.aside.why_owner(group.kind, group.object.uid if group.object is not None else "")
         return described if why is None else structs.replace(described, obstacle=why)
 
@@ -580,6 +585,17 @@ class Mirror:
         ended = sum(role.ended for role in group.roles) if group is not None else 0
         return Outcome.SUCCEEDED if ended else Outcome.CANCELLED
 
+    def avoid(self, gang: str, nodes: tuple[str, ...]) -> None:
+        """From now on, other places come first."""
+        self.avoided.pop(gang, None)
+        if nodes:
+            self.avoided[gang] = nodes
+        self.look_again(gang)
+
+    def take_refusing(self) -> list[tuple[str, str]]:
+        refusing, self.refusing = self.refusing, []
+        return refusing
+
     def look_again(self, gang: str) -> None:
         for uid in self.groups.members(gang):
             self._dirty_pods.add(uid)
@@ -610,6 +626,8 @@ class Mirror:
         there = pod is not None and bool(pod.spec.node_name) and self._is_there(uid) and known
         if old is not None and (not there or (old.workload, old.slot) != (gang, slot)):
             self._stand_up(uid)
+            if pod is not None and was_refused(pod):
+                self.refusing.append((old.workload, old.node))
             gone = self._gone(old, pod)
             return ([gone], []) if not there else ([gone], self._pod_news(uid)[1])
         if pod is None or not there or gang is None or slot is None:
