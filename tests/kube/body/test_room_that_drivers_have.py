@@ -38,6 +38,23 @@ def _apply(stand: Stand, kind: str, made: Json) -> None:
     stand.apply(yaml.safe_dump({"apiVersion": "storage.k8s.io/v1", "kind": kind, **made}))
 
 
+def hang(stand: Stand, node: str) -> str:
+    """A volume that is still attached there, after its pod: the name of the attachment."""
+    name = f"{stand.namespace}-left"
+    spec: Json = {
+        "capacity": {"storage": "5Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "csi": {"driver": DRIVER, "volumeHandle": "left"},
+    }
+    stand.apply(
+        yaml.safe_dump({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec})
+    )
+    source = {"persistentVolumeName": name}
+    spec = {"attacher": DRIVER, "nodeName": node, "source": source}
+    _apply(stand, "VolumeAttachment", {"metadata": {"name": name}, "spec": spec})
+    return name
+
+
 def provision(stand: Stand, name: str) -> None:
     """The volume, where the claim wants it."""
     meta = the_claim(stand, name)["metadata"]
@@ -71,3 +88,20 @@ def test_a_volume_is_ordered_only_where_its_driver_has_room(stand: Stand, publis
     publish(nodes[2], "0")  # it is taken by the volume, which is not bound yet
     provision(stand, "data")
     until(lambda: nodes_of(stand) == [nodes[2]], "the pod runs beside its volume")
+
+
+def test_a_volume_that_hangs_there_without_a_pod_takes_its_place(stand: Stand) -> None:
+    [node] = stand.nodes(1)
+    kind = storage_class(stand, "disks", provisioner=DRIVER)
+    limit = {"name": DRIVER, "nodeID": node, "allocatable": {"count": 1}}
+    _apply(stand, "CSINode", {"metadata": {"name": node}, "spec": {"drivers": [limit]}})
+    left = hang(stand, node)
+    claim(stand, "data", kind)
+    stand.start()
+    pod(stand, "reader", uses="data")
+    until(lambda: f"more of the volumes of {DRIVER}" in stand.condition("reader"), "the node has as many as it takes")
+    assert selected(stand, "data") == ""
+    subprocess.run(stand.plane.kubectl("delete", "volumeattachment", left), check=True, capture_output=True)
+    until(lambda: selected(stand, "data") == node, "it is detached, and there is room for another")
+    for thing in (f"csinode/{node}", f"pv/{left}"):
+        subprocess.run(stand.plane.kubectl("delete", thing, "--wait=false"), check=True, capture_output=True)

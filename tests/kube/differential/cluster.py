@@ -159,7 +159,7 @@ class Cluster:
         devices = [self.delete(f"/apis/resource.k8s.io/v1/namespaces/{name}/resourceclaims") for name in NAMESPACES]
         room = [self.delete(f"/apis/storage.k8s.io/v1/namespaces/{name}/csistoragecapacities") for name in NAMESPACES]
         shared = ["/api/v1/nodes", "/api/v1/persistentvolumes", "/apis/storage.k8s.io/v1/csinodes"]
-        shared.append("/apis/resource.k8s.io/v1/resourceslices")
+        shared += ["/apis/resource.k8s.io/v1/resourceslices", "/apis/storage.k8s.io/v1/volumeattachments"]
         await asyncio.gather(*claims, *devices, *room, *map(self.delete, shared))
 
     # -- asking -------------------------------------------------------------------------------------------------------

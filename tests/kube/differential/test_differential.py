@@ -12,7 +12,8 @@ import pytest
 from msgspec import structs
 
 from hack.controlplane import ControlPlane, missing_toolchain
-from optimus.drivers.kube import mirror
+from optimus.drivers.kube import attaching, mirror
+from optimus.drivers.kube.attaching import Attached
 from optimus.drivers.kube.capacities import Capacities
 from optimus.drivers.kube.first_consumers import SPARE
 from optimus.drivers.kube.objects import Pod
@@ -30,6 +31,7 @@ EVERYTHING = {
     "GPUs",
     "claims that wait for a pod",
     "devices to be chosen",
+    "disks in pods",
     "extended resources",
     "host ports",
     "init containers",
@@ -105,6 +107,13 @@ BLIND: dict[str, Callable[[Around], Around]] = {
 """What is not seen at all."""
 
 
+BROKEN: dict[str, tuple[object, str, object]] = {
+    "disks that hang there without a pod": (Attached, "disks_on", lambda *_: set()),
+    "disks as they were written of old": (attaching, "_old_disk", lambda *_: None),
+}
+"""What is counted wrongly on nodes."""
+
+
 async def found_out(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """The first differences that each of the wrong readings makes."""
     found: dict[str, list[str]] = {}
@@ -114,6 +123,13 @@ async def found_out(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> dic
             worlds = iter(SAMPLE)
             while not found.get(what) and (seed := next(worlds, None)) is not None:
                 found[what] = (await play(cluster, random_world(seed))).differences
+        monkeypatch.setattr(judging, "read_pod", read_pod)
+        for what, (where, name, broken) in BROKEN.items():
+            with monkeypatch.context() as patch:
+                patch.setattr(where, name, broken)
+                worlds = iter(SAMPLE)
+                while not found.get(what) and (seed := next(worlds, None)) is not None:
+                    found[what] = (await play(cluster, random_world(seed))).differences
     return found
 
 

@@ -17,10 +17,15 @@ from tests.kube.differential.drawn_devices import ASKS, HELD, draw_devices
 from tests.kube.differential.drawn_storage import (
     DRIVER,
     MADE,
+    MADE_AS_OF_OLD,
     MADE_IN_ZONES,
     WITH_ROOM,
     WITH_ROOM_IN_ZONES,
+    attachments,
     capacities,
+    disk,
+    limits,
+    old_disk,
 )
 
 T = TypeVar("T")
@@ -54,6 +59,8 @@ class World:
     """How many volumes of a driver a node takes (CSINode)."""
     capacities: list[Json] = field(default_factory=list)
     """Room for volumes that drivers have published."""
+    attachments: list[Json] = field(default_factory=list)
+    """Volumes that hang on a node, whether a pod there uses them or not."""
     devices: list[Json] = field(default_factory=list)
     """Claims of devices, with their status."""
     slices: list[Json] = field(default_factory=list)
@@ -189,15 +196,11 @@ def _storage(draw: Draw, world: World, nodes: list[str]) -> None:
             world.claims.append(_waiting_claim(draw, namespace, f"{LATER}-{i}", nodes))
         for i in range(draw.number(0, 2)):
             world.devices.append(_devices(draw, namespace, f"devices-{i}", nodes))
-    for i in range(draw.number(2, 7)):
+    for i in range(draw.number(8, 16) if world.about_storage else draw.number(2, 7)):
         world.volumes.append(_spare_volume(draw, world, f"w{world.seed}-spare-{i}", nodes))
     world.capacities = capacities(draw, nodes, next(iter(NAMESPACES)))
-    for node in nodes:
-        if draw.chance(50):
-            driver: Json = {"name": DRIVER, "nodeID": node}
-            if draw.chance(80):
-                driver["allocatable"] = {"count": draw.number(0, 2)}
-            world.limits.append({"metadata": {"name": node}, "spec": {"drivers": [driver]}})
+    world.limits = [one for node in nodes if (one := limits(draw, node)) is not None]
+    world.attachments = attachments(draw, world.seed, world.volumes, nodes)
 
 
 def _devices(draw: Draw, namespace: str, name: str, nodes: list[str]) -> Json:
@@ -244,10 +247,7 @@ def _claim(draw: Draw, world: World, namespace: str, name: str, nodes: list[str]
         "accessModes": [mode],
         "storageClassName": AT_ONCE,
     }
-    if draw.chance(50):
-        described["csi"] = {"driver": DRIVER, "volumeHandle": volume}
-    else:
-        described["hostPath"] = {"path": "/nowhere"}
+    described |= disk(draw, volume)
     if kind in ("zone", "hosts"):
         requirement = {"key": ZONE, "operator": draw.one("In", "NotIn"), "values": draw.some(("a", "b", "c"), 2, 1)}
         if kind == "hosts":
@@ -268,7 +268,9 @@ def _waiting_claim(draw: Draw, namespace: str, name: str, nodes: list[str]) -> J
     spec: Json = {
         "accessModes": draw.some(("ReadWriteOnce", "ReadWriteMany"), 2, 1),
         "resources": {"requests": {"storage": draw.one("1Gi", "2Gi", "3Gi")}},
-        "storageClassName": draw.one(WAITS, WAITS, MADE, MADE_IN_ZONES, WITH_ROOM, WITH_ROOM, WITH_ROOM_IN_ZONES),
+        "storageClassName": draw.one(
+            WAITS, WAITS, WAITS, WAITS, MADE, MADE_IN_ZONES, MADE_AS_OF_OLD, WITH_ROOM, WITH_ROOM, WITH_ROOM_IN_ZONES
+        ),
     }
     if draw.chance(15):
         spec["volumeMode"] = "Block"
@@ -340,6 +342,8 @@ def _pod(draw: Draw, world: World, name: str) -> Json:
         spec["volumes"] = _volumes(draw, world, namespace)
         if any(one.get("persistentVolumeClaim", {}).get("claimName", "").startswith(LATER) for one in spec["volumes"]):
             rules.append("claims that wait for a pod")
+        if any(one["name"] == "old" for one in spec["volumes"]):
+            rules.append("disks in pods")
         if _are_made_with_room(world, namespace, spec["volumes"]):
             rules.append("room that drivers have")
     known = [one["metadata"]["name"] for one in world.devices if one["metadata"]["namespace"] == namespace]
@@ -572,6 +576,8 @@ def _volumes(draw: Draw, world: World, namespace: str) -> list[Json]:
     found: list[Json] = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": one}} for i, one in enumerate(names)]
     if draw.chance(5):
         found.append({"name": "scratch", "emptyDir": {}})
+    if draw.chance(20):
+        found.append({"name": "old", **old_disk(draw, in_pods=True)})
     if draw.chance(3):
         claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
         found.append({"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}})

@@ -33,6 +33,8 @@ SPARE = COUNTER + "volume/"
 _OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 _HOSTNAME = "kubernetes.io/hostname"
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
+ZONE_SEPARATOR = "__"
+"""Between the zones of a label of a volume that is in several."""
 
 
 class Shape(Struct, frozen=True):

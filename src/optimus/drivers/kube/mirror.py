@@ -36,7 +36,7 @@ from optimus.drivers.kube.dividing import Division, shared
 from optimus.drivers.kube.grouping import Group, Groups, Kinds, ObjectRef, RoleInGroup, Slot
 from optimus.drivers.kube.hosting import Hosting
 from optimus.drivers.kube.nodes import amounts_of
-from optimus.drivers.kube.objects import Anything, Meta, Pod
+from optimus.drivers.kube.objects import Anything, Meta, PersistentVolume, Pod, VolumeAttachment
 from optimus.drivers.kube.objects import Node as KubeNode
 from optimus.drivers.kube.places import Places, Seat, Told
 from optimus.drivers.kube.pods import PodNeeds, among_others, read_pod, same_rules
@@ -104,7 +104,7 @@ class Mirror:
             self._request_known,
             self._broken_node,
             self._node_changed,
-            lambda: self.around.devices.catalog,
+            lambda: self.around,
             gpu_names,
             self._columns.asked,
         )
@@ -250,6 +250,7 @@ class Mirror:
         """Volumes, devices, claims and classes, all at once: pods that wait for one are read again."""
         self.beside(around)
         self.dependents.all_changed()
+        self._hosting.hang(self.nodes.keys())
 
     def beside(self, around: Around) -> None:
         """One of them has changed; `dependents` are told which."""
@@ -273,6 +274,19 @@ class Mirror:
     def storage_node(self, name: str, limits: dict[str, int]) -> None:
         """How many volumes its drivers attach to a node."""
         self._hosting.see_drivers(name, limits)
+
+    def attachment(self, name: str, attachment: VolumeAttachment | None) -> None:
+        self._hosting.hang(self._hosting.attached.see(name, attachment))
+
+    def claim_changed(self, key: str) -> None:
+        self.dependents.claim_changed(key)
+        self._hosting.hang(self._hosting.attached.nodes_of_claim(key))
+
+    def volume_changed(self, *versions: PersistentVolume | None) -> None:
+        """As it was, and as it is."""
+        self.dependents.volume_changed(*versions)
+        for one in versions:
+            self._hosting.hang(self._hosting.attached.nodes_of_volume(one) if one is not None else set())
 
     # -- what is new --------------------------------------------------------------------------------------------------
 
@@ -591,10 +605,6 @@ class Mirror:
         if nodes:
             self.avoided[gang] = nodes
         self.look_again(gang)
-
-    def take_refusing(self) -> list[tuple[str, str]]:
-        refusing, self.refusing = self.refusing, []
-        return refusing
 
     def look_again(self, gang: str) -> None:
         for uid in self.groups.members(gang):

@@ -67,6 +67,7 @@ _FIXED = (
         group="storage.k8s.io", resource="storageclasses", verbs=WATCHED, why="claims that wait for a first consumer"
     ),
     Right(group="storage.k8s.io", resource="csinodes", verbs=WATCHED, why="how many volumes a node takes"),
+    Right(group="storage.k8s.io", resource="volumeattachments", verbs=WATCHED, why="how many of them are taken"),
     Right(group="storage.k8s.io", resource="csidrivers", verbs=WATCHED, why="which drivers say where they have room"),
     Right(
         group="storage.k8s.io", resource="csistoragecapacities", verbs=WATCHED, why="where a volume can still be made"

@@ -41,6 +41,7 @@ from optimus.drivers.kube.objects import (
     StorageClass,
     StorageDriver,
     StorageNode,
+    VolumeAttachment,
     VolumeClaim,
 )
 from optimus.drivers.kube.volumes import Around, attach_limits
@@ -57,6 +58,7 @@ VOLUMES = Resource("", "v1", "persistentvolumes", namespaced=False)
 CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
 STORAGE_NODES = Resource("storage.k8s.io", "v1", "csinodes", namespaced=False)
 STORAGE_DRIVERS = Resource("storage.k8s.io", "v1", "csidrivers", namespaced=False)
+ATTACHMENTS = Resource("storage.k8s.io", "v1", "volumeattachments", namespaced=False)
 CAPACITIES = Resource("storage.k8s.io", "v1", "csistoragecapacities")
 DEVICES = "resource.k8s.io/ResourceClaim"
 DEVICES_VERSION = "resource.k8s.io/v1"
@@ -109,6 +111,7 @@ class Watching:
         self._watch("volumes", VOLUMES, PersistentVolume, lambda change: self._beside("volumes", change))
         self._watch("classes", CLASSES, StorageClass, lambda change: self._beside("classes", change))
         self._watch("storage nodes", STORAGE_NODES, StorageNode, self._storage_node)
+        self._watch("attachments", ATTACHMENTS, VolumeAttachment, self._attachment)
         self._watch("storage drivers", STORAGE_DRIVERS, StorageDriver, self._storage_driver)
         self._watch("storage capacities", CAPACITIES, StorageCapacity, self._capacity)
         if await self.discovery.resource(DEVICES, DEVICES_VERSION) is not None:
@@ -305,17 +308,21 @@ class Watching:
         self._wake()
 
     def _beside(self, kind: str, change: Change[Any]) -> None:
-        there, dependents = self._around[kind], self._mirror.dependents
+        there = self._around[kind]
         before = there.get(change.key)
         _keep(there, change)
         match kind:
             case "claims":
-                dependents.claim_changed(change.key)
+                self._mirror.claim_changed(change.key)
             case "volumes":
-                dependents.volume_changed(before, there.get(change.key))
+                self._mirror.volume_changed(before, there.get(change.key))
             case _:
-                dependents.class_changed(change.key)
+                self._mirror.dependents.class_changed(change.key)
         self._tell_beside()
+
+    def _attachment(self, change: Change[VolumeAttachment]) -> None:
+        self._mirror.attachment(change.key, None if change.what is What.DELETED else change.object)
+        self._wake()
 
     def _storage_driver(self, change: Change[StorageDriver]) -> None:
         if self._capacities.driver(change.key, None if change.what is What.DELETED else change.object):

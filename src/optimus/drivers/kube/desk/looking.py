@@ -32,11 +32,13 @@ from optimus.drivers.kube.objects import (
     StorageClass,
     StorageDriver,
     StorageNode,
+    VolumeAttachment,
     VolumeClaim,
 )
 from optimus.drivers.kube.queues import POOLS, QUEUES, Unreadable, read_pool, read_queue
 from optimus.drivers.kube.volumes import Around, attach_limits
 from optimus.drivers.kube.watching import (
+    ATTACHMENTS,
     CAPACITIES,
     CLAIM_TEMPLATES,
     CLAIMS,
@@ -140,6 +142,8 @@ class _Reading:
         await self._devices()
         for driver in await self._listed(STORAGE_NODES, StorageNode) or ():
             mirror.storage_node(driver.metadata.name, attach_limits(driver))
+        for attachment in await self._listed(ATTACHMENTS, VolumeAttachment) or ():
+            mirror.attachment(attachment.metadata.name, attachment)
         return nodes is not None and queues
 
     async def _capacities(self) -> Capacities:
