@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn, TypeVar
 
+from optimus.drivers.kube.capacities import Capacities
 from optimus.drivers.kube.claiming import Claims
 from optimus.drivers.kube.device_objects import ClaimTemplate, DeviceClass, ResourceClaim, ResourceSlice
 from optimus.drivers.kube.discovering import Discovery
@@ -37,8 +38,11 @@ from optimus.drivers.kube.objects import (
     PersistentVolume,
     Pod,
     PriorityClass,
+    StorageCapacity,
     StorageClass,
+    StorageDriver,
     StorageNode,
+    VolumeAttachment,
     VolumeClaim,
 )
 from optimus.drivers.kube.volumes import Around, attach_limits
@@ -56,6 +60,9 @@ CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
 STORAGE_NODES = Resource("storage.k8s.io", "v1", "csinodes", namespaced=False)
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
 _PRIORITY_CLASSES = "priority classes"
+STORAGE_DRIVERS = Resource("storage.k8s.io", "v1", "csidrivers", namespaced=False)
+ATTACHMENTS = Resource("storage.k8s.io", "v1", "volumeattachments", namespaced=False)
+CAPACITIES = Resource("storage.k8s.io", "v1", "csistoragecapacities")
 DEVICES = "resource.k8s.io/ResourceClaim"
 DEVICES_VERSION = "resource.k8s.io/v1"
 RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims")
@@ -96,6 +103,7 @@ class Watching:
         self._reading: set[tuple[str, str, str]] = set()
         self._around: dict[str, dict[str, Any]] = {"claims": {}, "volumes": {}, "classes": {}}
         self._devices = Claims(catalog=mirror.around.devices.catalog)
+        self._capacities = Capacities()
 
     async def start(self) -> None:
         """Returns once everything that is there has been told, but for owners and priority classes where they cannot
@@ -108,6 +116,9 @@ class Watching:
         self._watch("volumes", VOLUMES, PersistentVolume, lambda change: self._beside("volumes", change))
         self._watch("classes", CLASSES, StorageClass, lambda change: self._beside("classes", change))
         self._watch("storage nodes", STORAGE_NODES, StorageNode, self._storage_node)
+        self._watch("attachments", ATTACHMENTS, VolumeAttachment, self._attachment)
+        self._watch("storage drivers", STORAGE_DRIVERS, StorageDriver, self._storage_driver)
+        self._watch("storage capacities", CAPACITIES, StorageCapacity, self._capacity)
         if await self.discovery.resource(DEVICES, DEVICES_VERSION) is not None:
             self._watch("device claims", RESOURCE_CLAIMS, ResourceClaim, self._kept_in(self._devices.claims))
             self._watch("claim templates", CLAIM_TEMPLATES, ClaimTemplate, self._kept_in(self._devices.templates))
@@ -321,17 +332,38 @@ class Watching:
         self._wake()
 
     def _beside(self, kind: str, change: Change[Any]) -> None:
-        there, dependents = self._around[kind], self._mirror.dependents
+        there = self._around[kind]
         before = there.get(change.key)
         _keep(there, change)
         match kind:
             case "claims":
-                dependents.claim_changed(change.key)
+                self._mirror.claim_changed(change.key)
             case "volumes":
-                dependents.volume_changed(before, there.get(change.key))
+                self._mirror.volume_changed(before, there.get(change.key))
             case _:
-                dependents.class_changed(change.key)
-        self._mirror.beside(Around(**self._around, devices=self._devices))
+                self._mirror.dependents.class_changed(change.key)
+        self._tell_beside()
+
+    def _attachment(self, change: Change[VolumeAttachment]) -> None:
+        self._mirror.attachment(change.key, None if change.what is What.DELETED else change.object)
+        self._wake()
+
+    def _storage_driver(self, change: Change[StorageDriver]) -> None:
+        if self._capacities.driver(change.key, None if change.what is What.DELETED else change.object):
+            for name, kind in self._around["classes"].items():
+                if kind.provisioner == change.key:
+                    self._mirror.dependents.class_changed(name)
+            self._tell_beside()
+
+    def _capacity(self, change: Change[StorageCapacity]) -> None:
+        changed = self._capacities.capacity(change.key, None if change.what is What.DELETED else change.object)
+        for name in changed:
+            self._mirror.dependents.class_changed(name)
+        if changed:
+            self._tell_beside()
+
+    def _tell_beside(self) -> None:
+        self._mirror.beside(Around(**self._around, capacities=self._capacities, devices=self._devices))
         self._wake()
 
     def _kept_in(self, known: dict[str, Any]) -> Callable[[Change[Any]], None]:
@@ -340,8 +372,7 @@ class Watching:
         def tell(change: Change[Any]) -> None:
             _keep(known, change)
             self._mirror.dependents.device_changed()
-            self._mirror.beside(Around(**self._around, devices=self._devices))
-            self._wake()
+            self._tell_beside()
 
         return tell
 

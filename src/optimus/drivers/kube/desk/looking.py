@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
+from optimus.drivers.kube.capacities import Capacities
 from optimus.drivers.kube.desk.sight import Denied, Sight
 from optimus.drivers.kube.device_objects import ClaimTemplate, DeviceClass, ResourceClaim, ResourceSlice
 from optimus.drivers.kube.discovering import Discovery
@@ -28,13 +29,18 @@ from optimus.drivers.kube.objects import (
     PersistentVolume,
     Pod,
     PriorityClass,
+    StorageCapacity,
     StorageClass,
+    StorageDriver,
     StorageNode,
+    VolumeAttachment,
     VolumeClaim,
 )
 from optimus.drivers.kube.queues import POOLS, QUEUES, Unreadable, read_pool, read_queue
 from optimus.drivers.kube.volumes import Around, attach_limits
 from optimus.drivers.kube.watching import (
+    ATTACHMENTS,
+    CAPACITIES,
     CLAIM_TEMPLATES,
     CLAIMS,
     CLASSES,
@@ -44,6 +50,7 @@ from optimus.drivers.kube.watching import (
     PRIORITY_CLASSES,
     RESOURCE_CLAIMS,
     SLICES,
+    STORAGE_DRIVERS,
     STORAGE_NODES,
     VOLUMES,
     with_kind,
@@ -131,13 +138,28 @@ class _Reading:
                 claims={f"{one.metadata.namespace}/{one.metadata.name}": one for one in claims or ()},
                 volumes={one.metadata.name: one for one in volumes or ()},
                 classes={one.metadata.name: one for one in classes or ()},
+                capacities=await self._capacities(),
                 devices=mirror.around.devices,
             )
         )
         await self._devices()
         for driver in await self._listed(STORAGE_NODES, StorageNode) or ():
             mirror.storage_node(driver.metadata.name, attach_limits(driver))
+        for attachment in await self._listed(ATTACHMENTS, VolumeAttachment) or ():
+            mirror.attachment(attachment.metadata.name, attachment)
         return nodes is not None and queues
+
+    async def _capacities(self) -> Capacities:
+        """Where one of the two is forbidden nobody says where there is room, and so it may be anywhere."""
+        drivers, published = await asyncio.gather(
+            self._listed(STORAGE_DRIVERS, StorageDriver), self._listed(CAPACITIES, StorageCapacity)
+        )
+        found = Capacities()
+        for one in drivers or () if published is not None else ():
+            found.driver(one.metadata.name, one)
+        for each in published or ():
+            found.capacity(f"{each.metadata.namespace}/{each.metadata.name}", each)
+        return found
 
     async def _devices(self) -> None:
         """Of Kubernetes that has them."""
