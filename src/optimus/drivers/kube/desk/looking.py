@@ -16,8 +16,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
+from msgspec import structs
+
 from optimus.drivers.kube.desk.sight import Denied, Sight
-from optimus.drivers.kube.device_objects import ClaimTemplate, DeviceClass, ResourceClaim, ResourceSlice
+from optimus.drivers.kube.device_objects import (
+    API_VERSION,
+    ClaimTemplate,
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+)
 from optimus.drivers.kube.discovering import Discovery
 from optimus.drivers.kube.grouping import Kinds, ObjectRef
 from optimus.drivers.kube.grouping.podgroups import APIS
@@ -39,7 +47,6 @@ from optimus.drivers.kube.watching import (
     CLASSES,
     DEVICE_CLASSES,
     DEVICES,
-    DEVICES_VERSION,
     RESOURCE_CLAIMS,
     SLICES,
     STORAGE_NODES,
@@ -138,10 +145,11 @@ class _Reading:
 
     async def _devices(self) -> None:
         """Of Kubernetes that has them."""
-        if await self._discovery.resource(DEVICES, DEVICES_VERSION) is None:
-            return
         mirror = self.sight.mirror
         known = mirror.around.devices
+        if await self._discovery.resource(DEVICES, API_VERSION) is None:
+            mirror.surroundings(structs.replace(mirror.around, devices=structs.replace(known, served=False)))
+            return
         claims, templates, classes, slices = await asyncio.gather(
             self._listed(RESOURCE_CLAIMS, ResourceClaim),
             self._listed(CLAIM_TEMPLATES, ClaimTemplate),
