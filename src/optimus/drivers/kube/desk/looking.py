@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
+from optimus.drivers.kube.desk.deciding import chosen
 from optimus.drivers.kube.desk.sight import Denied, Sight
 from optimus.drivers.kube.device_objects import (
     API_VERSION,
@@ -112,6 +113,7 @@ class _Reading:
             return False
         await self._missing()
         self.sight.denied = tuple(dict.fromkeys(self.denied))
+        self.sight.decide_as(chosen(self.sight.statuses.values()))
         self.sight.take(mirror.everything(), time.time_ns() // 1_000_000)
         return True
 
