@@ -22,9 +22,19 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn, TypeVar
 
+from msgspec import structs
+
 from optimus.drivers.kube.capacities import Capacities
 from optimus.drivers.kube.claiming import Claims
-from optimus.drivers.kube.device_objects import ClaimTemplate, DeviceClass, ResourceClaim, ResourceSlice
+from optimus.drivers.kube.device_objects import (
+    API_VERSION,
+    ClaimTemplate,
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+)
+from optimus.drivers.kube.device_objects import GROUP as DEVICES_GROUP
+from optimus.drivers.kube.device_objects import VERSION as DEVICES_VERSION
 from optimus.drivers.kube.discovering import Discovery
 from optimus.drivers.kube.grouping import Kinds, ObjectRef
 from optimus.drivers.kube.grouping.podgroups import APIS
@@ -63,12 +73,11 @@ _PRIORITY_CLASSES = "priority classes"
 STORAGE_DRIVERS = Resource("storage.k8s.io", "v1", "csidrivers", namespaced=False)
 ATTACHMENTS = Resource("storage.k8s.io", "v1", "volumeattachments", namespaced=False)
 CAPACITIES = Resource("storage.k8s.io", "v1", "csistoragecapacities")
-DEVICES = "resource.k8s.io/ResourceClaim"
-DEVICES_VERSION = "resource.k8s.io/v1"
-RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims")
-CLAIM_TEMPLATES = Resource("resource.k8s.io", "v1", "resourceclaimtemplates")
-DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", namespaced=False)
-SLICES = Resource("resource.k8s.io", "v1", "resourceslices", namespaced=False)
+DEVICES = f"{DEVICES_GROUP}/ResourceClaim"
+RESOURCE_CLAIMS = Resource(DEVICES_GROUP, DEVICES_VERSION, "resourceclaims")
+CLAIM_TEMPLATES = Resource(DEVICES_GROUP, DEVICES_VERSION, "resourceclaimtemplates")
+DEVICE_CLASSES = Resource(DEVICES_GROUP, DEVICES_VERSION, "deviceclasses", namespaced=False)
+SLICES = Resource(DEVICES_GROUP, DEVICES_VERSION, "resourceslices", namespaced=False)
 OPTIONAL_S = 10.0
 """So long a kind of owners that cannot be read is waited for, once all others are there."""
 SILENT_S = 2 * QUIET_S
@@ -119,11 +128,11 @@ class Watching:
         self._watch("attachments", ATTACHMENTS, VolumeAttachment, self._attachment)
         self._watch("storage drivers", STORAGE_DRIVERS, StorageDriver, self._storage_driver)
         self._watch("storage capacities", CAPACITIES, StorageCapacity, self._capacity)
-        if await self.discovery.resource(DEVICES, DEVICES_VERSION) is not None:
-            self._watch("device claims", RESOURCE_CLAIMS, ResourceClaim, self._kept_in(self._devices.claims))
-            self._watch("claim templates", CLAIM_TEMPLATES, ClaimTemplate, self._kept_in(self._devices.templates))
-            self._watch("device classes", DEVICE_CLASSES, DeviceClass, self._kept_in(self._devices.catalog.classes))
-            self._watch("slices", SLICES, ResourceSlice, self._slice)
+        if await self.discovery.resource(DEVICES, API_VERSION) is not None:
+            self._watch_devices()
+        else:
+            self._say_devices(served=False)
+            self.when_served(DEVICES, API_VERSION, self._begin_devices)
         needed = list(self.reflectors.values())
         self._watch(_PRIORITY_CLASSES, PRIORITY_CLASSES, PriorityClass, self._priority_class)
         await self._watch_owners()
@@ -247,6 +256,24 @@ class Watching:
         if self._mirror.aside.unread.pop(kind, None) is not None:
             self._mirror.look_at_all()
         self._wake()
+
+    def _watch_devices(self) -> list[Reflector[Any]]:
+        known, before = self._devices, len(self.reflectors)
+        self._watch("device claims", RESOURCE_CLAIMS, ResourceClaim, self._kept_in(known.claims))
+        self._watch("claim templates", CLAIM_TEMPLATES, ClaimTemplate, self._kept_in(known.templates))
+        self._watch("device classes", DEVICE_CLASSES, DeviceClass, self._kept_in(known.catalog.classes))
+        self._watch("slices", SLICES, ResourceSlice, self._slice)
+        return list(self.reflectors.values())[before:]
+
+    async def _begin_devices(self) -> None:
+        """The server was upgraded meanwhile. Before all of them are known, none of them is."""
+        await asyncio.gather(*(one.synced.wait() for one in self._watch_devices()))
+        self._say_devices(served=True)
+
+    def _say_devices(self, *, served: bool) -> None:
+        self._devices = structs.replace(self._devices, served=served)
+        self._mirror.dependents.device_changed()
+        self._tell_beside()
 
     async def _begin_awaited(self) -> None:
         for awaited in list(self._awaited):

@@ -16,9 +16,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
+from msgspec import structs
+
 from optimus.drivers.kube.capacities import Capacities
+from optimus.drivers.kube.desk.deciding import chosen
 from optimus.drivers.kube.desk.sight import Denied, Sight
-from optimus.drivers.kube.device_objects import ClaimTemplate, DeviceClass, ResourceClaim, ResourceSlice
+from optimus.drivers.kube.device_objects import (
+    API_VERSION,
+    ClaimTemplate,
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+)
 from optimus.drivers.kube.discovering import Discovery
 from optimus.drivers.kube.grouping import Kinds, ObjectRef
 from optimus.drivers.kube.grouping.podgroups import APIS
@@ -46,7 +55,6 @@ from optimus.drivers.kube.watching import (
     CLASSES,
     DEVICE_CLASSES,
     DEVICES,
-    DEVICES_VERSION,
     PRIORITY_CLASSES,
     RESOURCE_CLAIMS,
     SLICES,
@@ -115,6 +123,7 @@ class _Reading:
             return False
         await self._missing()
         self.sight.denied = tuple(dict.fromkeys(self.denied))
+        self.sight.decide_as(chosen(self.sight.statuses.values()))
         self.sight.take(mirror.everything(), time.time_ns() // 1_000_000)
         return True
 
@@ -163,10 +172,11 @@ class _Reading:
 
     async def _devices(self) -> None:
         """Of Kubernetes that has them."""
-        if await self._discovery.resource(DEVICES, DEVICES_VERSION) is None:
-            return
         mirror = self.sight.mirror
         known = mirror.around.devices
+        if await self._discovery.resource(DEVICES, API_VERSION) is None:
+            mirror.surroundings(structs.replace(mirror.around, devices=structs.replace(known, served=False)))
+            return
         claims, templates, classes, slices = await asyncio.gather(
             self._listed(RESOURCE_CLAIMS, ResourceClaim),
             self._listed(CLAIM_TEMPLATES, ClaimTemplate),
