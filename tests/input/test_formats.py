@@ -160,7 +160,7 @@ def test_every_knob_of_the_model_can_be_written() -> None:
     assert names(Budget.__struct_fields__) == set(BudgetSpec.model_fields)
     policy = names(QueuePolicy.__struct_fields__) - {"max_gpu_milli_per_workload"}
     assert policy <= set(QueueSpec.model_fields)
-    workload = names(Workload.__struct_fields__) - {"id", "gang", "submitted", "suspended", "obstacle"}
+    workload = names(Workload.__struct_fields__) - {"id", "gang", "submitted", "suspended", "avoids", "obstacle"}
     assert workload <= set(WorkloadSpec.model_fields)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from optimus.drivers.kube.capacities import Capacities
 from optimus.drivers.kube.first_consumers import (
     SELECTED_NODE,
     Choice,
@@ -24,6 +25,7 @@ ZONES = [{"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}]
 MADE = storage_class("made", "WaitForFirstConsumer", provisioner="disks.example", allowedTopologies=ZONES)
 ANYWHERE = storage_class("anywhere", "WaitForFirstConsumer", provisioner="disks.example")
 CLASSES: dict[str, StorageClass] = {one.metadata.name: one for one in (LOCAL, MADE, ANYWHERE)}
+NOBODY_SAYS = Capacities()
 RWO = ["ReadWriteOnce"]
 
 
@@ -57,7 +59,7 @@ def chosen(found: list[Choice] | str) -> list[tuple[str, str]]:
 def test_a_volume_that_must_be_there_is_a_counter_of_its_node() -> None:
     small, large = asking("small"), asking("large", size="50Gi")
     volumes = [on_host("v1", "a"), on_host("v2", "a", "60Gi"), on_host("v3", "b"), on_host("v4", "b", phase="Released")]
-    found = consumed_by([small, large], named(*volumes), CLASSES)
+    found = consumed_by([small, large], named(*volumes), CLASSES, NOBODY_SAYS)
     wants = {shape_of(small).counter: 2, shape_of(large).counter: 1}
     assert dict(found.counters) == wants, "a large claim takes one that a small one could have had"
     there = volume_counts(found.shapes, volumes, {"a": host("a"), "b": host("b")}, {})
@@ -88,33 +90,33 @@ def test_modes_labels_and_kinds_of_volumes_have_to_fit() -> None:
 
 
 def test_one_that_is_made_goes_where_the_class_allows_it_or_where_one_is() -> None:
-    assert consumed_by([asking(kind="anywhere")], {}, CLASSES) == Consumed()
-    found = consumed_by([asking(kind="made")], named(on_host("v", "c", kind="made")), CLASSES)
+    assert consumed_by([asking(kind="anywhere")], {}, CLASSES, NOBODY_SAYS) == Consumed()
+    found = consumed_by([asking(kind="made")], named(on_host("v", "c", kind="made")), CLASSES, NOBODY_SAYS)
     assert accepts(found, host("a", zone="a")) and accepts(found, host("c", zone="b"))
     assert not accepts(found, host("b", zone="b"))
 
 
 def test_a_claim_with_a_node_waits_there() -> None:
     begun = asking(kind="made", meta={"annotations": {SELECTED_NODE: "a"}})
-    found = consumed_by([begun], {}, CLASSES)
+    found = consumed_by([begun], {}, CLASSES, NOBODY_SAYS)
     assert accepts(found, host("a", zone="a")) and not accepts(found, host("b", zone="a"))
 
 
 def test_the_smallest_that_fits_is_chosen_and_none_twice() -> None:
     volumes = named(on_host("v1", "a"), on_host("v2", "a", "60Gi"), on_host("v3", "a", "20Gi"), on_host("v0", "b"))
     both = [asking("large", size="15Gi"), asking("small")]
-    assert chosen(choose(both, host("a"), volumes, CLASSES, ())) == [("small", "v1"), ("large", "v3")]
-    assert chosen(choose(both, host("a"), volumes, CLASSES, {"v3"})) == [("small", "v1"), ("large", "v2")]
-    assert choose(both, host("b"), volumes, CLASSES, ()) == "no volume for claim large can be on b"
+    assert chosen(choose(both, host("a"), volumes, CLASSES, NOBODY_SAYS, ())) == [("small", "v1"), ("large", "v3")]
+    assert chosen(choose(both, host("a"), volumes, CLASSES, NOBODY_SAYS, {"v3"})) == [("small", "v1"), ("large", "v2")]
+    assert choose(both, host("b"), volumes, CLASSES, NOBODY_SAYS, ()) == "no volume for claim large can be on b"
 
 
 def test_a_volume_that_somebody_has_meant_for_the_claim_comes_first() -> None:
     meant = on_host("mine", "a", "100Gi", claimRef={"namespace": "team", "name": "data"})
     volumes = named(on_host("v1", "a"), meant)
-    assert chosen(choose([asking()], host("a"), volumes, CLASSES, ())) == [("data", "mine")]
-    assert isinstance(choose([asking()], host("b"), volumes, CLASSES, ()), str)
+    assert chosen(choose([asking()], host("a"), volumes, CLASSES, NOBODY_SAYS, ())) == [("data", "mine")]
+    assert isinstance(choose([asking()], host("b"), volumes, CLASSES, NOBODY_SAYS, ()), str)
 
 
 def test_one_is_made_where_none_fits() -> None:
-    assert chosen(choose([asking(kind="made")], host("a", zone="a"), {}, CLASSES, ())) == [("data", "")]
-    assert isinstance(choose([asking(kind="made")], host("b", zone="b"), {}, CLASSES, ()), str)
+    assert chosen(choose([asking(kind="made")], host("a", zone="a"), {}, CLASSES, NOBODY_SAYS, ())) == [("data", "")]
+    assert isinstance(choose([asking(kind="made")], host("b", zone="b"), {}, CLASSES, NOBODY_SAYS, ()), str)

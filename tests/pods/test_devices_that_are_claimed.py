@@ -254,6 +254,14 @@ def test_an_allocation_for_a_pod_on_no_node_is_a_draft() -> None:
     assert len(others.all_of) == 1 and others.counters == ()
 
 
+def test_a_server_without_claims_of_that_version_is_not_said_to_miss_one() -> None:
+    known = around(catalog(GPUS), served=False)
+    code, words = told(using(known, "mine"))
+    assert code is Code.UNSUPPORTED
+    assert "this server does not serve resource.k8s.io/v1" in words and "exist" not in words
+    assert using(known).obstacles == (), "who claims nothing hears nothing"
+
+
 def test_what_a_pod_waits_for() -> None:
     known = catalog(GPUS)
 

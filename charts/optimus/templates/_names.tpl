@@ -36,7 +36,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $group := "admissionregistration.k8s.io" }}
 {{- if .Capabilities.APIVersions.Has (printf "%s/v1/MutatingAdmissionPolicy" $group) }}{{ $group }}/v1
 {{- else if .Capabilities.APIVersions.Has (printf "%s/v1beta1/MutatingAdmissionPolicy" $group) }}{{ $group }}/v1beta1
-{{- else }}{{ fail (printf "optingIn: this server does not serve MutatingAdmissionPolicy (Kubernetes 1.36; 1.34 and 1.35 as v1beta1 behind a feature gate). Set optingIn=false and write schedulerName: %s into manifests. With `helm template`, say what the server has: --api-versions %s/v1/MutatingAdmissionPolicy" .Values.schedulerName $group) }}
+{{- else }}{{ fail (printf "optingIn: this server does not serve MutatingAdmissionPolicy (Kubernetes 1.36 does). Set optingIn=false and write schedulerName: %s into manifests. With `helm template`, say what the server has: --api-versions %s/v1/MutatingAdmissionPolicy" .Values.schedulerName $group) }}
 {{- end }}
 {{- end }}
 

@@ -90,6 +90,7 @@ QUEUE_STATUS: dict[str, Schema] = {
     "waiting": _COUNT,
     "waitingFor": {"type": "object", "additionalProperties": _COUNT},
     "shares": _SHARES,
+    "policy": _TEXT,
     "conditions": _CONDITIONS,
 }
 

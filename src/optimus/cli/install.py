@@ -23,7 +23,17 @@ OptingIn = Annotated[
     bool, typer.Option("--opting-in", help="Namespaces may opt in by a label (needs Kubernetes 1.36).")
 ]
 Apply = Annotated[bool, typer.Option("--apply", help="Apply to the cluster, with your rights, instead of printing.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="With --apply: the server judges, and keeps nothing.")]
+LetGo = Annotated[
+    bool,
+    typer.Option(
+        "--let-go",
+        help="Where no controller runs any more: take its finalizers off UnifiedJobs and pods, so that what is deleted"
+        " can go. Deletes nothing.",
+    ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="With --apply or --let-go: the server judges, and keeps nothing.")
+]
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -42,6 +52,7 @@ def install(
     skip_crds: SkipCrds = False,
     opting_in: OptingIn = False,
     apply: Apply = False,
+    let_go: LetGo = False,
     dry_run: DryRun = False,
     kubeconfig: Kubeconfig = "",
     context: Context = "",
@@ -50,8 +61,13 @@ def install(
     from optimus.drivers.kube.grouping.table import files_at
     from optimus.drivers.kube.installing import IMAGE, Installation, as_text, objects
 
-    if dry_run and not apply:
+    if apply and let_go:
+        raise typer.BadParameter("--apply installs, and this is for when all is removed", param_hint="--let-go")
+    if dry_run and not apply and not let_go:
         raise typer.BadParameter("it asks the server: write it with --apply", param_hint="--dry-run")
+    if let_go:
+        _let_go(kubeconfig, context, dry_run=dry_run)
+        return
     for option, name in (("--into", into), ("--scheduler-name", scheduler_name)):
         if not NAME.fullmatch(name):
             raise typer.BadParameter(
@@ -94,6 +110,32 @@ def _apply(objects: list[dict[str, Any]], kubeconfig: str, context: str, *, dry_
         asyncio.run(one_by_one())
     except (KubeError, ApplyError) as error:
         refuse(str(error))
+
+
+def _let_go(kubeconfig: str, context: str, *, dry_run: bool) -> None:
+    from optimus.drivers.kube.letting_go import Let, StillRuns, demand_nobody_runs, let_go
+    from optimus.kube import Client, KubeError, load
+
+    done = "would be let go" if dry_run else "let go"
+
+    async def one_by_one() -> list[Let]:
+        found = []
+        async with Client(load(kubeconfig, context)) as client:
+            await demand_nobody_runs(client, say)
+            async for one in let_go(client, dry_run=dry_run):
+                found.append(one)
+                say(f"{one.named} {f'is kept: {one.refused}' if one.refused else done}")
+        return found
+
+    try:
+        found = asyncio.run(one_by_one())
+    except (KubeError, StillRuns) as error:
+        refuse(str(error))
+    going = sum(one.going for one in found if not one.refused)
+    kept = sum(bool(one.refused) for one in found)
+    if kept:
+        refuse(f"{kept} of {len(found)} could not be let go: what is in the way stands above; try again")
+    say(f"{len(found)} {done}, {going} of them deleted before" if found else "nothing is held by a controller")
 
 
 def rights(kinds: OwnKinds = "", output: FormatOption = Format.TABLE) -> None:

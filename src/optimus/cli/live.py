@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from optimus.client import ApiError
-from optimus.client.targets import Target
+from optimus.client.targets import Target, is_cluster
 
 if TYPE_CHECKING:
     from optimus.drivers.sim.present import Present
@@ -25,14 +25,15 @@ HERE = ("127.0.0.1", "::1", "localhost")
 
 
 def fetch_copy(target: Target) -> EngineCopy:
-    """A policy from a file is run here: only one of this machine is."""
+    """A policy from a file is run here: only one of this machine is. A cluster names none: there, whoever asks has."""
     from optimus.engine.copying import CopyError, read_copy
 
     try:
         copied = read_copy(target.state())
     except CopyError as error:
         raise other_version(target, error) from error
-    if copied.policy_file and urlsplit(target.address).hostname not in HERE:
+    elsewhere = not is_cluster(target.address) and urlsplit(target.address).hostname not in HERE
+    if copied.policy_file and elsewhere:
         path = copied.policy
         raise ApiError(0, "", f"the policy {path} is a file of another machine: ask there, where it can be read")
     return copied

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 
@@ -127,7 +128,8 @@ class Allocator:
             return self._refuse(row, why_never(world, ask, ask.pools[0]))
         refusals = {}
         open_pools = []
-        for pool in pools:
+        last_resorts: list[int] = []
+        for pool in chain(pools, last_resorts):
             refusal = self._guarantee_refusal(row, pool)
             if refusal is not None:
                 refusals[pool] = refusal
@@ -135,6 +137,9 @@ class Allocator:
             open_pools.append(pool)
             found = self._seats(row, ask, pool)
             if isinstance(found, Seating):
+                if pool not in last_resorts and len(pools) > 1 and ask.is_last_resort(found):
+                    last_resorts.append(pool)  # where it has failed, if no other pool has a place
+                    continue
                 later = self._ends_sooner(row, ask, refusals, slowest_percent(found))
                 if later is not None:
                     names = {"slower": world.pool_name(pool), "pool": world.pool_name(later.pool)}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optimus.decide.placement.rooms import Room
-from optimus.decide.placement.seating import Seater, Tries
+from optimus.decide.placement.seating import Seater, Seating, Tries
 from optimus.decide.placement.shapes import NO_SHARE, Shape
 from optimus.model import gangs
 from optimus.model.gangs import Part
@@ -37,6 +37,7 @@ class Known:
         self.most: dict[int, Ints] = {}
         self.possible: dict[int, bool] = {}
         self.speed: dict[int, int] = {}
+        self.rather: dict[int, Bools | None] = {}
         self.evenly: dict[int, tuple[Bools | None, ...]] = {}
         self.pools: tuple[list[int], str] | None = None
 
@@ -152,7 +153,20 @@ class Ask:
         shapes = self.shapes_in(pool)
         if devices is not None or memory_mib:
             shapes = partial(self._restricted, pool, devices, memory_mib, {})
-        return Seater(room, shapes, self.world.gap, self.world.tries)
+        return Seater(room, shapes, self.world.gap, self.world.tries, self._rather(pool))
+
+    def _rather(self, pool: int) -> Bools | None:
+        """[node] without those that it avoids; None if there are none of them."""
+        known = self._known.rather
+        if pool not in known:
+            mask = np.array([node.name not in self.workload.avoids for node in self.world.boards[pool].view.nodes])
+            known[pool] = None if not self.workload.avoids or mask.all() else mask
+        return known[pool]
+
+    def is_last_resort(self, seating: Seating) -> bool:
+        """Whether some of it is on nodes that it avoids."""
+        rather = self._rather(seating.pool)
+        return rather is not None and not all(rather[node] for node in seating.nodes())
 
     def memory_steps(self, pool: int) -> list[int]:
         """What to ask of devices, step by step, to be given smaller shares of them: 0, then each size of memory in the

@@ -22,6 +22,8 @@ GRACE_SECONDS = "OPTIMUS_GRACE_SECONDS"
 """How long it then has."""
 RANK = "OPTIMUS_RANK"
 REPLICAS = "OPTIMUS_REPLICAS"
+RUN_BY_TORCHRUN = "TORCHELASTIC_RUN_ID"
+"""Set by torchrun, which starts several processes in a replica and numbers them by itself, over all replicas."""
 
 LEFT_ON_REQUEST = 143
 """The job was asked to leave and left; it is not finished. The same number that a process without any handler ends
@@ -45,6 +47,30 @@ class CheckpointWarning(UserWarning):
 
 def text(name: str, default: str = "") -> str:
     return os.environ.get(name, "").strip() or default
+
+
+def torchrun() -> bool:
+    return bool(text(RUN_BY_TORCHRUN))
+
+
+def rank() -> int:
+    return whole_number("RANK" if torchrun() else RANK, 0)
+
+
+def replicas() -> int:
+    """Processes that train one model."""
+    return whole_number("WORLD_SIZE" if torchrun() else REPLICAS, 1)
+
+
+def status_file() -> str:
+    """Of several processes of one replica the first one speaks."""
+    return text(STATUS_FILE) if not torchrun() or whole_number("LOCAL_RANK", 0) == 0 else ""
+
+
+def together() -> str:
+    """Who began at the same time has the same text: torchrun starts its processes anew within one attempt."""
+    names = ("TORCHELASTIC_RESTART_COUNT", "MASTER_PORT", "WORLD_SIZE") if torchrun() else ()
+    return "/".join([text(ATTEMPT, "1"), *map(text, names)])
 
 
 def whole_number(name: str, default: int) -> int:

@@ -159,8 +159,8 @@ class Work:
         self, state: Any, save: Save | None, load: Save | None, folder: str, keep: int, *, every_rank: bool
     ) -> None:
         self.state, self.save, self.load = state, save, load
-        self.rank = contract.whole_number(contract.RANK, 0)
-        alone = every_rank or contract.whole_number(contract.REPLICAS, 1) <= 1
+        self.rank = contract.rank()
+        alone = every_rank or contract.replicas() <= 1
         if every_rank and folder:
             folder = os.path.join(folder, f"rank-{self.rank}")
         self.checkpoints = Checkpoints(folder, keep) if folder else None
@@ -334,8 +334,8 @@ class Run:
         root.look(now)  # paces are measured where a step ends: in the middle of one, part of it is done and not counted
         if REQUEST.asked and not (self is root and self.position == self.total) and self._may_leave():
             self.leave()
-        if work.departure is not None and not REQUEST.asked:
-            work.departure.look(now)
+        if work.departure is not None and not REQUEST.asked and work.departure.look(now, pace.done, STATUS.rate or 1.0):
+            REQUEST.asked, REQUEST.asked_at = True, now
         if self.position == self.save_at or now >= pace.next_save:
             work.write(root, pace.done)
             after = time.monotonic()
@@ -349,7 +349,7 @@ class Run:
 
     def _may_leave(self) -> bool:
         departure = self.root.work.departure
-        return departure is None or departure.is_now(self.root.pace.done, REQUEST.asked_at)
+        return departure is None or departure.is_now(self.root.pace.done, REQUEST.asked_at, STATUS.rate or 1.0)
 
     def leave(self) -> None:
         root = self.root

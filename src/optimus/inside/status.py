@@ -109,7 +109,7 @@ class Status:
 
     def write(self, now: float) -> None:
         self.next_at = now + SECONDS_BETWEEN
-        path = contract.text(contract.STATUS_FILE)
+        path = contract.status_file()
         if self.look is not None:
             self.look(now)
         if not path:
@@ -133,7 +133,7 @@ class Status:
         content = {
             "version": 1,
             "attempt": contract.whole_number(contract.ATTEMPT, 1),
-            "rank": contract.whole_number(contract.RANK, 0),
+            "rank": contract.rank(),
             "phase": self.phase,
             "loop": self.loop,
             "step": self.step,

@@ -7,7 +7,9 @@ Must not: start, signal or wait.
 
     place without a replica          start it
     replica without a place          ask it to save and leave; kill it when its grace is over
-    one replica failed               the whole gang leaves; it waits for its retry, or has failed for good
+    one replica failed               the whole gang leaves; it waits for its retry, or has failed for good.
+                                     Of a type that survives it, the others go on, if they are enough
+    their anchor is to leave         all of them leave, and start again together
     the gang leaves                  ask all of them; once all are gone it waits again
     every replica ended well         it has succeeded
     it is over                       whoever is still there leaves
@@ -22,7 +24,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct, structs
 
-from optimus.lives.life import Blame, Ended, Leaving, LeavingCause, Life, Outcome, Place, Replica
+from optimus.lives.kinds import KINDS
+from optimus.lives.life import Blame, Ended, Leaving, LeavingCause, Life, Outcome, Place, Replica, Slot
+from optimus.model.gangs import chains
 from optimus.model.jobs import Job, JobType
 from optimus.model.observations import Observation, SlotDone, SlotFailed, SlotGone, SlotStopping, WorkloadEnded
 from optimus.model.reasons import Code, Reason
@@ -67,6 +71,9 @@ def reconcile(job: Job, workload: Workload, life: Life, replicas: Sequence[Repli
     if not life.over and life.leaving is None and life.places and _all_done(life):
         life = _over(life, Outcome.SUCCEEDED, "", at_ms, facts)
     facts += [SlotDone(workload.id, *slot) for slot in sorted(life.done - done)]
+    if _lost_its_anchor(job, life):
+        leaving = Leaving(cause=LeavingCause.RESIZED, text="the replica where all meet is to leave", since_ms=now_ms)
+        life = structs.replace(life, leaving=leaving)
     if life.leaving is not None and not live:
         life = _left(job, life, at_ms, now_ms, facts)
     if was_over and forget and not live:
@@ -150,11 +157,11 @@ def _ended(job: Job, workload: Workload, life: Life, replica: Replica, ended: En
         return life if keep else take_away(life, [slot])
     if life.leaving is not None:
         return life
-    return _failed(job, life, replica, ended)
+    return _failed(job, workload, life, replica, ended)
 
 
-def _failed(job: Job, life: Life, replica: Replica, ended: Ended) -> Life:
-    """The whole gang leaves. Only what is the job's own fault counts against it."""
+def _failed(job: Job, workload: Workload, life: Life, replica: Replica, ended: Ended) -> Life:
+    """The whole gang leaves, unless it can do without. Only what is the job's own fault counts against it."""
     failures, wait_ms, cause = life.failures, 0, LeavingCause.LOST
     if ended.blame is Blame.REJECTED:
         wait_ms = min(SHORT_WAIT_MS << min(life.rejections, 16), LONGEST_SHORT_WAIT_MS)
@@ -165,6 +172,8 @@ def _failed(job: Job, life: Life, replica: Replica, ended: Ended) -> Life:
     elif not ended.lost and ended.blame is Blame.OWN:
         failures, cause = failures + 1, LeavingCause.FAILED
         wait_ms = job.restart.wait_ms(failures)
+    if failures <= job.restart.backoff_limit and _goes_on_without(job, workload, life, replica.slot):
+        return structs.replace(take_away(life, [replica.slot]), failures=failures, last_blame=ended.blame)
     leaving = Leaving(
         cause=cause,
         text=f"replica {replica.role}-{replica.ordinal} {ended.text()}",
@@ -173,6 +182,22 @@ def _failed(job: Job, life: Life, replica: Replica, ended: Ended) -> Life:
         blame=ended.blame,
     )
     return structs.replace(life, leaving=leaving, failures=failures)
+
+
+def _goes_on_without(job: Job, workload: Workload, life: Life, slot: Slot) -> bool:
+    kind = KINDS.get(job.job_type)
+    if kind is None or not kind.survives or slot == kind.anchor:
+        return False
+    least = next((chain.role.min for chain in chains(workload.gang) if chain.role.name == slot[0]), 1)
+    return sum(place.role == slot[0] for place in life.places) > least
+
+
+def _lost_its_anchor(job: Job, life: Life) -> bool:
+    """Its place was taken back, and others go on that cannot."""
+    kind = KINDS.get(job.job_type)
+    if kind is None or kind.anchor is None or life.over or life.leaving is not None or life.since_ms is None:
+        return False
+    return bool(life.places) and life.place(kind.anchor) is None
 
 
 def _left(job: Job, life: Life, at_ms: int, now_ms: int, facts: list[Observation]) -> Life:

@@ -140,6 +140,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     speedup_percent: tuple[int, ...] = ()
     """Measured speed with 1, 2, 3 … replicas of the elastic role; empty means the default curve."""
     suspended: bool = False
+    avoids: tuple[str, ...] = ()
+    """Nodes on which its body could not start it lately, by name: it goes there only where there is no other place."""
     obstacle: Reason | None = None
     """What its body knows against placing it now; the one reason it waits for, until the body says otherwise. Work that
     runs goes on."""

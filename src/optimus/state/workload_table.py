@@ -1,7 +1,7 @@
 """Workloads as rows: what they are, since when, and what they have had so far.
 
-Workloads that ask for the same thing share a *signature* (gang, pools, selector, class): feasibility, scores and
-refusals are worked out once per signature, not once per workload.
+Workloads that ask for the same thing share a *signature* (gang, pools, selector, class, nodes to avoid): feasibility,
+scores and refusals are worked out once per signature, not once per workload.
 """
 
 from __future__ import annotations
@@ -216,6 +216,7 @@ class WorkloadTable:
             workload.node_selector,
             workload.tolerations,
             workload.workload_class,
+            workload.avoids,
         )
         index = self._signature_of.get(key)
         if index is None:

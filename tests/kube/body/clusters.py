@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 import yaml
 
@@ -169,7 +170,10 @@ class Stand:
                 one.wait()
         delete = self.plane.kubectl("delete", "namespace", self.namespace, "--wait=false")
         subprocess.run(delete, check=False, capture_output=True)
-        slices = json.loads(self.plane.get("/apis/resource.k8s.io/v1/resourceslices"))["items"]
+        try:
+            slices = json.loads(self.plane.get("/apis/resource.k8s.io/v1/resourceslices"))["items"]
+        except HTTPError:  # an older server
+            slices = []
         names = [
             f"resourceslice/{name}" for one in slices if (name := one["metadata"]["name"]).startswith(self.namespace)
         ]

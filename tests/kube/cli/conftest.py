@@ -55,12 +55,13 @@ class Said(NamedTuple):
 class Town(Stand):
     """A stand with teams, and a command line for each user."""
 
-    def __init__(self, plane: ControlPlane, namespace: str) -> None:
+    def __init__(self, plane: ControlPlane, namespace: str, *options: str) -> None:
+        """`options`: of the controller."""
         super().__init__(plane, namespace)
         self.queue, self.other = f"{namespace}-vision", f"{namespace}-speech"
         self._install()
         self.nodes(1, gpus=8)
-        self.start()
+        self.start(*options)
 
     def _install(self) -> None:
         self.apply(yaml.safe_dump_all(definitions()))
@@ -92,9 +93,14 @@ class Town(Stand):
         )
         return done.returncode == 0
 
-    def job(self, name: str, pods: int, *, queue: str = "", gpus: int = 1, suspend: bool = False) -> None:
+    def job(
+        self, name: str, pods: int, *, queue: str = "", gpus: int = 1, suspend: bool = False, lasts: str = ""
+    ) -> None:
+        """`lasts`: so long it is said to run."""
+        least = 'optimus.dev/min-members: "{pods}"'
+        text = JOB.replace(least, f'{least}, optimus.dev/expected-duration: "{lasts}"') if lasts else JOB
         self.apply(
-            JOB.format(
+            text.format(
                 name=name,
                 namespace=self.namespace,
                 queue=queue or self.queue,
@@ -113,13 +119,20 @@ class Town(Stand):
             patch.setenv("OPTIMUS_NAMESPACE", self.namespace)
             return OnCluster(load(str(config)))
 
-    def cli(self, *words: str, user: str = "admin", stdin: str = "") -> Said:
-        """In this process: what a command says, and its exit code."""
-        environment = {
-            "KUBECONFIG": str(self.plane.kubeconfig() if user == "admin" else self.plane.kubeconfig(user)),
+    def environment(self) -> dict[str, str]:
+        """By which a command finds this town."""
+        return {
             "OPTIMUS_TARGET": "kube:",
             "OPTIMUS_NAMESPACE": self.namespace,
             "OPTIMUS_CONTROLLER_SCHEDULER_NAME": self.scheduler,
+        }
+
+    def cli(self, *words: str, user: str = "admin", stdin: str = "", policy: str = "") -> Said:
+        """In this process: what a command says, and its exit code. `policy`: what the user says of the controller's."""
+        environment = {
+            **self.environment(),
+            "KUBECONFIG": str(self.plane.kubeconfig() if user == "admin" else self.plane.kubeconfig(user)),
+            **({"OPTIMUS_CONTROLLER_POLICY": policy} if policy else {}),
         }
         done = CliRunner(env=environment).invoke(app, list(words), input=stdin)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
@@ -174,7 +187,7 @@ _TOWNS = itertools.count(1)
 def whole_town(plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[Town]:
     name = request.module.__name__.rpartition(".")[2].removeprefix("test_").replace("_", "-")
     # A worker may come back to a module that it has left, while the namespace of then is still going.
-    made = Town(plane, f"{name[:30].strip('-')}-{next(_TOWNS)}")
+    made = Town(plane, f"{name[:30].strip('-')}-{next(_TOWNS)}", *getattr(request.module, "CONTROLLER", ()))
     yield made
     made.stop()
 

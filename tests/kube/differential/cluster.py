@@ -23,18 +23,8 @@ from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
 from hack.controlplane import ControlPlane
 from optimus.drivers.kube.objects import Narrow, Pod
 from tests.kube.differential.drawn_devices import DEVICE_CLASSES
-from tests.kube.differential.worlds import (
-    AT_ONCE,
-    DRIVER,
-    MADE,
-    MADE_IN_ZONES,
-    NAMESPACES,
-    PRIORITIES,
-    RUNTIME,
-    WAITS,
-    ZONE,
-    Json,
-)
+from tests.kube.differential.drawn_storage import CLASSES, DRIVERS
+from tests.kube.differential.worlds import AT_ONCE, NAMESPACES, PRIORITIES, RUNTIME, WAITS, Json
 
 PATIENCE_S = 30.0
 SCHEDULER = """
@@ -148,10 +138,11 @@ class Cluster:
         for name, mode in ((AT_ONCE, "Immediate"), (WAITS, "WaitForFirstConsumer")):
             kind = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": mode, **_named(name)}
             shared.append(("/apis/storage.k8s.io/v1/storageclasses", kind))
-        zones = [{"matchLabelExpressions": [{"key": ZONE, "values": ["a", "b"]}]}]
-        for name, more in ((MADE, {}), (MADE_IN_ZONES, {"allowedTopologies": zones})):
-            kind = {"provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer", **more, **_named(name)}
+        for name, more in CLASSES.items():
+            kind = {"volumeBindingMode": "WaitForFirstConsumer", **more, **_named(name)}
             shared.append(("/apis/storage.k8s.io/v1/storageclasses", kind))
+        for name, said in DRIVERS.items():
+            shared.append(("/apis/storage.k8s.io/v1/csidrivers", {"spec": said, **_named(name)}))
         for name, expressions in DEVICE_CLASSES.items():
             selectors = [{"cel": {"expression": one}} for one in expressions]
             shared.append(
@@ -166,9 +157,10 @@ class Cluster:
         await asyncio.gather(*pods)
         claims = [self.delete(f"/api/v1/namespaces/{name}/persistentvolumeclaims") for name in NAMESPACES]
         devices = [self.delete(f"/apis/resource.k8s.io/v1/namespaces/{name}/resourceclaims") for name in NAMESPACES]
+        room = [self.delete(f"/apis/storage.k8s.io/v1/namespaces/{name}/csistoragecapacities") for name in NAMESPACES]
         shared = ["/api/v1/nodes", "/api/v1/persistentvolumes", "/apis/storage.k8s.io/v1/csinodes"]
-        shared.append("/apis/resource.k8s.io/v1/resourceslices")
-        await asyncio.gather(*claims, *devices, *map(self.delete, shared))
+        shared += ["/apis/resource.k8s.io/v1/resourceslices", "/apis/storage.k8s.io/v1/volumeattachments"]
+        await asyncio.gather(*claims, *devices, *room, *map(self.delete, shared))
 
     # -- asking -------------------------------------------------------------------------------------------------------
 

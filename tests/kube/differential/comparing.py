@@ -14,6 +14,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from optimus.drivers.kube.attaching import Attached, disks_of
+from optimus.drivers.kube.capacities import Capacities
 from optimus.drivers.kube.claiming import Claims, claims_named
 from optimus.drivers.kube.device_objects import DeviceClass, ResourceClaim, ResourceSlice
 from optimus.drivers.kube.devices import Catalog
@@ -24,8 +26,11 @@ from optimus.drivers.kube.objects import (
     Narrow,
     PersistentVolume,
     Pod,
+    StorageCapacity,
     StorageClass,
+    StorageDriver,
     StorageNode,
+    VolumeAttachment,
     VolumeClaim,
 )
 from optimus.drivers.kube.objects import Node as KubeNode
@@ -84,6 +89,8 @@ async def _set_up(cluster: Cluster, world: World) -> tuple[Mirror, Following]:
         cluster.make_all(f"{namespaced}persistentvolumeclaims", world.claims),
         cluster.make_all("/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims", world.devices),
         cluster.make_all("/apis/resource.k8s.io/v1/resourceslices", world.slices),
+        cluster.make_all("/apis/storage.k8s.io/v1/volumeattachments", world.attachments),
+        cluster.make_all("/apis/storage.k8s.io/v1/namespaces/{namespace}/csistoragecapacities", world.capacities),
     )
     await cluster.make_all(f"{namespaced}pods", world.there)
     patched = [
@@ -139,21 +146,34 @@ async def _mirror(cluster: Cluster, world: World) -> tuple[Mirror, Following]:
     catalog.classes |= {
         one.metadata.name: one for one in await listed("/apis/resource.k8s.io/v1/deviceclasses", DeviceClass)
     }
+    capacities = Capacities()
+    for driver in await listed("/apis/storage.k8s.io/v1/csidrivers", StorageDriver):
+        capacities.driver(driver.metadata.name, driver)
+    for room in await listed("/apis/storage.k8s.io/v1/csistoragecapacities", StorageCapacity):
+        capacities.capacity(f"{room.metadata.namespace}/{room.metadata.name}", room)
     around = Around(
         claims={f"{one.metadata.namespace}/{one.metadata.name}": one for one in claims},
         volumes={one.metadata.name: one for one in volumes},
         classes={one.metadata.name: one for one in classes},
+        capacities=capacities,
         devices=Claims(claims={one.key: one for one in devices}, catalog=catalog),
     )
+    attachments = await listed("/apis/storage.k8s.io/v1/volumeattachments", VolumeAttachment)
+    attached = Attached()
+    for each in attachments:
+        attached.see(each.metadata.name, each)
     mirror = Mirror(
         {one.metadata.name: one for one in nodes},
         {one.metadata.name: attach_limits(one) for one in limits},
         around,
+        attached,
         ours=world.ours,
     )
     known = msgspec.structs.replace(around.devices, users=mirror.users.of, unbound=mirror.unbound)
     mirror.around = msgspec.structs.replace(around, devices=known)
-    following = Following(nodes, mirror.limits, around, namespaces, ours=world.ours, two_pools=world.two_pools)
+    following = Following(
+        nodes, mirror.limits, around, attachments, namespaces, ours=world.ours, two_pools=world.two_pools
+    )
     for one in namespaces:
         mirror.counting.see_namespace(one.metadata.name, one.metadata.labels or {})
     mirror.open(two_pools=world.two_pools)
@@ -282,13 +302,8 @@ def _is_forgotten(mirror: Mirror, pod: Pod, node: str) -> bool:
 
 def _shares_a_volume(mirror: Mirror, pod: Pod, node: str) -> bool:
     """Whether pods on a node that has a limit, this one included, use the same claim."""
-    pods = [*(one for one in mirror.pods.values() if one.spec.node_name == node), pod]
-    used = Counter(
-        f"{one.metadata.namespace}/{volume.persistent_volume_claim.claim_name}"
-        for one in pods
-        for volume in one.spec.volumes or ()
-        if volume.persistent_volume_claim is not None
-    )
+    around, pods = mirror.around, [*(one for one in mirror.pods.values() if one.spec.node_name == node), pod]
+    used = Counter(disk for one in pods for disk in disks_of(one, around.claims, around.volumes, around.classes))
     return bool(mirror.limits.get(node)) and any(count > 1 for count in used.values())
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from optimus.decide.world import World
 from optimus.drivers.kube.grouping import shipped_kinds
 from optimus.drivers.kube.mirror import Mirror
-from optimus.drivers.kube.objects import Namespace, Node, Pod
+from optimus.drivers.kube.objects import Namespace, Node, Pod, VolumeAttachment
 from optimus.drivers.kube.volumes import Around
 from optimus.engine.engine import Engine
 from optimus.model.observations import Observation
@@ -37,6 +37,7 @@ class Following:
         nodes: Iterable[Node],
         limits: dict[str, dict[str, int]],
         around: Around,
+        attachments: Iterable[VolumeAttachment],
         namespaces: Iterable[Namespace],
         *,
         ours: bool,
@@ -52,6 +53,8 @@ class Following:
         self.mirror.surroundings(around)
         for name, counts in limits.items():
             self.mirror.storage_node(name, counts)
+        for one in attachments:
+            self.mirror.attachment(one.metadata.name, one)
         for node in nodes:
             self.mirror.node(node)
         self._observe(self.mirror.everything())

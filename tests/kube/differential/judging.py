@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from optimus.decide.world import World
+from optimus.drivers.kube.attaching import Attached, Disk, disks_beside, disks_of, without_disks
 from optimus.drivers.kube.claiming import Users
 from optimus.drivers.kube.counting import Counting
 from optimus.drivers.kube.nodes import read_node, taken_beside
@@ -55,6 +56,7 @@ class Mirror:
     limits: dict[str, dict[str, int]]
     """By node: counters of volumes."""
     around: Around
+    attached: Attached
     ours: bool
     counting: Counting = field(default_factory=Counting)
     engine: Engine = field(default_factory=Engine)
@@ -140,14 +142,18 @@ class Mirror:
         plain = {name: read_node(node, claimed=offered.get(name, ())) for name, node in self.nodes.items()}
         self.spare.recount(plain, self.around, [(self.pods[pod], known) for pod, (known, _, _) in self.running.items()])
         for name, node in self.nodes.items():
+            limits = self.limits.get(name, {})
+            requests = {pod: needs.request for pod, (needs, there) in self.others.items() if there == name}
+            requests = {pod: without_disks(one) if limits else one for pod, one in requests.items()}
             taken = [
-                with_counters(without_devices(needs.request), tuple((one, 1) for one in self.counting.takes(pod)))
-                for pod, (needs, there) in self.others.items()
-                if there == name
+                with_counters(without_devices(one), tuple((counter, 1) for counter in self.counting.takes(pod)))
+                for pod, one in requests.items()
             ]
             beside = taken_beside(
                 (known, self.counting.takes(pod)) for pod, (known, there, _) in self.running.items() if there == name
             )
+            running = [known for known, there, _ in self.running.values() if there == name]
+            beside |= disks_beside(limits, self._disks(name), running)
             gpus = self.spare.gpus(name)
             read = read_node(
                 node,
@@ -161,6 +167,14 @@ class Mirror:
                 self._seen[name] = read
                 changed.append(NodeSeen(read))
         return changed
+
+    def _disks(self, name: str) -> set[Disk]:
+        around = self.around
+        found = self.attached.disks_on(name, around.volumes)
+        for pod in self.pods.values():
+            if pod.spec.node_name == name:
+                found |= disks_of(pod, around.claims, around.volumes, around.classes)
+        return found
 
     def _free_devices(self, node: str, count: int) -> tuple[int, ...]:
         taken = {index for _, there, devices in self.running.values() if there == node for index in devices}

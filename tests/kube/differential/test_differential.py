@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 from msgspec import structs
 
 from hack.controlplane import ControlPlane, missing_toolchain
-from optimus.drivers.kube import mirror
+from optimus.drivers.kube import attaching, mirror
+from optimus.drivers.kube.attaching import Attached
+from optimus.drivers.kube.capacities import Capacities
 from optimus.drivers.kube.first_consumers import SPARE
 from optimus.drivers.kube.objects import Pod
 from optimus.drivers.kube.pods import PodNeeds, read_pod, without_devices
@@ -28,6 +31,7 @@ EVERYTHING = {
     "GPUs",
     "claims that wait for a pod",
     "devices to be chosen",
+    "disks in pods",
     "extended resources",
     "host ports",
     "init containers",
@@ -38,6 +42,7 @@ EVERYTHING = {
     "pod anti-affinity",
     "pod-level resources",
     "resource claims",
+    "room that drivers have",
     "scheduling gate",
     "sidecars",
     "tolerations",
@@ -95,26 +100,56 @@ WRONG: dict[str, Callable[[PodNeeds], PodNeeds]] = {
 }
 
 
+Read = Callable[[Pod, Around], PodNeeds]
+BLIND: dict[str, Callable[[Around], Around]] = {
+    "room that drivers have": lambda around: structs.replace(around, capacities=Capacities()),
+}
+"""What is not seen at all."""
+
+
+BROKEN: dict[str, tuple[object, str, object]] = {
+    "disks that hang there without a pod": (Attached, "disks_on", lambda *_: set()),
+    "disks as they were written of old": (attaching, "_old_disk", lambda *_: None),
+}
+"""What is counted wrongly on nodes."""
+
+
 async def found_out(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """The first differences that each of the wrong readings makes."""
     found: dict[str, list[str]] = {}
     async with Cluster(plane) as cluster:
-        for what, wrong in WRONG.items():
-            monkeypatch.setattr(judging, "read_pod", _reading(wrong))
+        for what, reading in _wrong_readings().items():
+            monkeypatch.setattr(judging, "read_pod", reading)
             worlds = iter(SAMPLE)
             while not found.get(what) and (seed := next(worlds, None)) is not None:
                 found[what] = (await play(cluster, random_world(seed))).differences
+        monkeypatch.setattr(judging, "read_pod", read_pod)
+        for what, (where, name, broken) in BROKEN.items():
+            with monkeypatch.context() as patch:
+                patch.setattr(where, name, broken)
+                worlds = iter(SAMPLE)
+                while not found.get(what) and (seed := next(worlds, None)) is not None:
+                    found[what] = (await play(cluster, random_world(seed))).differences
     return found
 
 
-def _reading(wrong: Callable[[PodNeeds], PodNeeds]) -> Callable[[Pod, Around], PodNeeds]:
-    return lambda pod, around: wrong(read_pod(pod, around))
+def _wrong_readings() -> dict[str, Read]:
+    forgetful = {what: partial(_read_and_forget, wrong) for what, wrong in WRONG.items()}
+    return {**forgetful, **{what: partial(_read_blindly, without_it) for what, without_it in BLIND.items()}}
+
+
+def _read_and_forget(wrong: Callable[[PodNeeds], PodNeeds], pod: Pod, around: Around) -> PodNeeds:
+    return wrong(read_pod(pod, around))
+
+
+def _read_blindly(without_it: Callable[[Around], Around], pod: Pod, around: Around) -> PodNeeds:
+    return read_pod(pod, without_it(around))
 
 
 def test_whoever_forgets_a_rule_is_found_out(plain_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparing, "LOOKS", 1)
     found = asyncio.run(found_out(plain_plane, monkeypatch))
-    assert [what for what in WRONG if not found[what]] == []
+    assert [what for what, differences in found.items() if not differences] == []
 
 
 async def followed_wrongly(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -14,6 +14,19 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tests.kube.differential.drawn_devices import ASKS, HELD, draw_devices
+from tests.kube.differential.drawn_storage import (
+    DRIVER,
+    MADE,
+    MADE_AS_OF_OLD,
+    MADE_IN_ZONES,
+    WITH_ROOM,
+    WITH_ROOM_IN_ZONES,
+    attachments,
+    capacities,
+    disk,
+    limits,
+    old_disk,
+)
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -24,9 +37,6 @@ LEVELS = (HOST, ZONE, "rack")
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 RUNTIME, PRIORITIES = "heavy", {"low": 100, "high": 1000}
 WAITS, AT_ONCE = "waits", "at-once"
-MADE, MADE_IN_ZONES = "made", "made-in-zones"
-"""Classes whose volumes are made where their first pod is."""
-DRIVER = "disks.example.com"
 LATER = "later"
 BOUND = "pv.kubernetes.io/bind-completed"
 SELECTED = "volume.kubernetes.io/selected-node"
@@ -38,6 +48,8 @@ class World:
     ours: bool
     """What kube-scheduler places is ours in the brain, not somebody else's."""
     two_pools: bool
+    about_storage: bool
+    """Small pods without other rules, nearly all of which have volumes: else something else forbids most places."""
     aside: Draw
     """For devices that are claimed: all else is as it would be without them."""
     nodes: list[Json] = field(default_factory=list)
@@ -45,6 +57,10 @@ class World:
     claims: list[Json] = field(default_factory=list)
     limits: list[Json] = field(default_factory=list)
     """How many volumes of a driver a node takes (CSINode)."""
+    capacities: list[Json] = field(default_factory=list)
+    """Room for volumes that drivers have published."""
+    attachments: list[Json] = field(default_factory=list)
+    """Volumes that hang on a node, whether a pod there uses them or not."""
     devices: list[Json] = field(default_factory=list)
     """Claims of devices, with their status."""
     slices: list[Json] = field(default_factory=list)
@@ -83,7 +99,8 @@ class Draw:
 
 def random_world(seed: int) -> World:
     draw = Draw(seed)
-    world = World(seed, ours=draw.chance(50), two_pools=draw.chance(30), aside=Draw(seed + (1 << 40)))
+    ours, two_pools, aside = draw.chance(50), draw.chance(30), Draw(seed + (1 << 40))
+    world = World(seed, ours=ours, two_pools=two_pools, about_storage=aside.chance(30), aside=aside)
     world.nodes = [_node(draw, f"w{seed}-n{i}", two_pools=world.two_pools) for i in range(draw.number(3, 12))]
     names = [node["metadata"]["name"] for node in world.nodes]
     _storage(draw, world, names)
@@ -175,18 +192,15 @@ def _storage(draw: Draw, world: World, nodes: list[str]) -> None:
     for namespace in NAMESPACES:
         for i in range(draw.number(1, 4)):
             _claim(draw, world, namespace, f"data-{i}", nodes)
-        for i in range(draw.number(1, 3)):
+        for i in range(draw.number(1, 8 if world.about_storage else 3)):
             world.claims.append(_waiting_claim(draw, namespace, f"{LATER}-{i}", nodes))
         for i in range(draw.number(0, 2)):
             world.devices.append(_devices(draw, namespace, f"devices-{i}", nodes))
-    for i in range(draw.number(2, 7)):
+    for i in range(draw.number(8, 16) if world.about_storage else draw.number(2, 7)):
         world.volumes.append(_spare_volume(draw, world, f"w{world.seed}-spare-{i}", nodes))
-    for node in nodes:
-        if draw.chance(50):
-            driver: Json = {"name": DRIVER, "nodeID": node}
-            if draw.chance(80):
-                driver["allocatable"] = {"count": draw.number(0, 2)}
-            world.limits.append({"metadata": {"name": node}, "spec": {"drivers": [driver]}})
+    world.capacities = capacities(draw, nodes, next(iter(NAMESPACES)))
+    world.limits = [one for node in nodes if (one := limits(draw, node)) is not None]
+    world.attachments = attachments(draw, world.seed, world.volumes, nodes)
 
 
 def _devices(draw: Draw, namespace: str, name: str, nodes: list[str]) -> Json:
@@ -233,10 +247,7 @@ def _claim(draw: Draw, world: World, namespace: str, name: str, nodes: list[str]
         "accessModes": [mode],
         "storageClassName": AT_ONCE,
     }
-    if draw.chance(50):
-        described["csi"] = {"driver": DRIVER, "volumeHandle": volume}
-    else:
-        described["hostPath"] = {"path": "/nowhere"}
+    described |= disk(draw, volume)
     if kind in ("zone", "hosts"):
         requirement = {"key": ZONE, "operator": draw.one("In", "NotIn"), "values": draw.some(("a", "b", "c"), 2, 1)}
         if kind == "hosts":
@@ -257,7 +268,9 @@ def _waiting_claim(draw: Draw, namespace: str, name: str, nodes: list[str]) -> J
     spec: Json = {
         "accessModes": draw.some(("ReadWriteOnce", "ReadWriteMany"), 2, 1),
         "resources": {"requests": {"storage": draw.one("1Gi", "2Gi", "3Gi")}},
-        "storageClassName": draw.one(WAITS, WAITS, WAITS, MADE, MADE_IN_ZONES),
+        "storageClassName": draw.one(
+            WAITS, WAITS, WAITS, WAITS, MADE, MADE_IN_ZONES, MADE_AS_OF_OLD, WITH_ROOM, WITH_ROOM, WITH_ROOM_IN_ZONES
+        ),
     }
     if draw.chance(15):
         spec["volumeMode"] = "Block"
@@ -269,11 +282,20 @@ def _waiting_claim(draw: Draw, namespace: str, name: str, nodes: list[str]) -> J
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}
 
 
+def _are_made_with_room(world: World, namespace: str, volumes: list[Json]) -> bool:
+    used = {one.get("persistentVolumeClaim", {}).get("claimName") for one in volumes}
+    return any(
+        one["spec"]["storageClassName"] in (WITH_ROOM, WITH_ROOM_IN_ZONES)
+        for one in world.claims
+        if one["metadata"]["namespace"] == namespace and one["metadata"]["name"] in used
+    )
+
+
 def _spare_volume(draw: Draw, world: World, name: str, nodes: list[str]) -> Json:
     spec: Json = {
         "capacity": {"storage": draw.one("1Gi", "2Gi", "4Gi")},
         "accessModes": draw.one(["ReadWriteOnce"], ["ReadWriteMany"], ["ReadWriteOnce", "ReadWriteMany"]),
-        "storageClassName": draw.one(WAITS, WAITS, WAITS, MADE, MADE_IN_ZONES, AT_ONCE),
+        "storageClassName": draw.one(WAITS, WAITS, WAITS, MADE, MADE_IN_ZONES, WITH_ROOM, AT_ONCE),
         "hostPath": {"path": "/nowhere"},
     }
     if draw.chance(15):
@@ -310,13 +332,20 @@ def _pod(draw: Draw, world: World, name: str) -> Json:
     if draw.chance(40):
         labels["rev"] = draw.one("1", "2")
     rules: list[str] = []
-    spec = _containers(draw, rules)
-    _where(draw, world, spec, rules)
-    if draw.chance(18):
+    if world.about_storage:
+        spec: Json = {"containers": [{"name": "c", "image": "none", "resources": {"requests": {"cpu": "100m"}}}]}
+    else:
+        spec = _containers(draw, rules)
+        _where(draw, world, spec, rules)
+    if draw.chance(90 if world.about_storage else 18):
         rules.append("volumes")
         spec["volumes"] = _volumes(draw, world, namespace)
         if any(one.get("persistentVolumeClaim", {}).get("claimName", "").startswith(LATER) for one in spec["volumes"]):
             rules.append("claims that wait for a pod")
+        if any(one["name"] == "old" for one in spec["volumes"]):
+            rules.append("disks in pods")
+        if _are_made_with_room(world, namespace, spec["volumes"]):
+            rules.append("room that drivers have")
     known = [one["metadata"]["name"] for one in world.devices if one["metadata"]["namespace"] == namespace]
     plain = [name for name in known if not name.startswith((ASKS, HELD))]
     names = [draw.one(*plain)] if plain and draw.chance(12) else []
@@ -540,11 +569,15 @@ def _spread(draw: Draw, level: str) -> Json:
 def _volumes(draw: Draw, world: World, namespace: str) -> list[Json]:
     known = [one["metadata"]["name"] for one in world.claims if one["metadata"]["namespace"] == namespace]
     names = draw.some(known, 2, 1)
-    if draw.chance(8):
+    if world.about_storage and draw.chance(70):
+        names = [draw.one(*(one for one in known if one.startswith(LATER)))]
+    elif draw.chance(8):
         names.append("missing")
     found: list[Json] = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": one}} for i, one in enumerate(names)]
     if draw.chance(5):
         found.append({"name": "scratch", "emptyDir": {}})
+    if draw.chance(20):
+        found.append({"name": "old", **old_disk(draw, in_pods=True)})
     if draw.chance(3):
         claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
         found.append({"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}})

@@ -29,12 +29,12 @@ def stand(plane: ControlPlane, namespace_name: str) -> Iterator[Stand]:
     made.stop()
 
 
-def _configured(stand: Stand, port: int) -> str:
+def _configured(stand: Stand, port: int, **more: Any) -> str:
     """The example, for the scheduler of this story alone: others of the same plane are left alone."""
     config: dict[str, Any] = yaml.safe_load(EXAMPLE.read_text())
     [profile] = config["profiles"]
     assert profile["schedulerName"] == "optimus"
-    config["profiles"] = [{**profile, "schedulerName": stand.scheduler}]
+    config["profiles"] = [{**profile, "schedulerName": stand.scheduler, **more}]
     config["extenders"][0]["urlPrefix"] = f"http://127.0.0.1:{port}"
     return yaml.safe_dump({name: config[name] for name in ("profiles", "extenders")})
 
@@ -76,6 +76,27 @@ def test_two_gangs_that_fit_only_one_at_a_time_never_share_what_there_is(stand: 
     counts = sorted(len(stand.bound(name)) for name in ("a", "b"))
     assert counts == [0, 5]
     assert not stand.over_committed()
+
+
+def test_a_node_that_kube_scheduler_does_not_want_is_not_offered_again_beside_another(
+    plane: ControlPlane, namespace_name: str
+) -> None:
+    """A rule of its own configuration: nobody but it knows of it."""
+    made = Stand(plane, namespace_name[:40].strip("-"))
+    first, second = made.nodes(2, gpus=4)
+    [port] = free_ports(1)
+    made.start(f"--extender=127.0.0.1:{port}", "--lease-seconds=3")
+    here = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [first]}]}
+    added = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [here]}}
+    wants = {"name": "NodeAffinity", "args": {"addedAffinity": added}}
+    scheduler = plane.start_scheduler(_configured(made, port, pluginConfig=[wants]))
+    try:
+        made.gang("train", 2)
+        until(lambda: len(made.bound("train")) == 2, "the gang is bound")
+        assert {pod["spec"]["nodeName"] for pod in made.bound("train")} == {second}
+    finally:
+        scheduler.stop()
+        made.stop()
 
 
 def test_a_member_without_a_gpu_waits_with_its_gang(stand: Stand) -> None:

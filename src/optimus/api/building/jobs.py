@@ -34,7 +34,7 @@ from optimus.model.workloads import Checkpoint, Group, Request, Role, Workload, 
 _LONG: Loc = ("spec", "replicaSpec")
 _LAST_MS = 253_402_300_799_999
 _DEFAULT_CLASS = {JobType.INTERACTIVE: WorkloadClass.INTERACTIVE, JobType.SERVICE: WorkloadClass.INFERENCE}
-_ON_ONE_MACHINE = (JobType.JOB, JobType.INTERACTIVE)
+_ON_ONE_MACHINE = (JobType.JOB, JobType.PYTORCH_ELASTIC, JobType.INTERACTIVE)
 
 
 def build_job(document: JobDocument, report: Report, now_ms: int, *, in_cluster: bool = False) -> Job | None:
@@ -80,7 +80,8 @@ def _line(spec: JobSpec) -> tuple[str, ...]:
 
 def _demand_type(spec: JobSpec, report: Report) -> None:
     if spec.job_type not in _ON_ONE_MACHINE:
-        hint = f"it runs {' and '.join(_ON_ONE_MACHINE)}"
+        *some, last = _ON_ONE_MACHINE
+        hint = f"it runs {', '.join(some)} and {last}"
         report.add(("spec", "jobType"), f"this version cannot run {spec.job_type} jobs", hint)
 
 
@@ -225,11 +226,12 @@ def _restart(spec: JobSpec, said: Said) -> Restart:
 
 
 def _check_type(spec: JobSpec, role: Role, said: Said) -> None:
+    if spec.array_size is not None and spec.job_type is not JobType.JOB:
+        hint = "leave arraySize out, or write jobType: Job"
+        article = "an" if spec.job_type in (JobType.INTERACTIVE, JobType.MPI) else "a"
+        said.report.add(("spec", "arraySize"), f"{article} {spec.job_type} job cannot be an array", hint)
     if spec.job_type is not JobType.INTERACTIVE:
         return
-    if spec.array_size is not None:
-        hint = "leave arraySize out, or write jobType: Job"
-        said.report.add(("spec", "arraySize"), "an Interactive job cannot be an array", hint)
     if role.min > 1:
         place = said.places["replicas"]
         message = f"an Interactive job runs as one replica and cannot need {role.min}"

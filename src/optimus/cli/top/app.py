@@ -13,7 +13,7 @@ from textual.css.query import NoMatches
 from textual.events import Resize
 from textual.widgets import Footer, Input, Static
 
-from optimus.cli.job_tables import gpus
+from optimus.cli.job_tables import gpus, name
 from optimus.cli.top import gpu_grid, job_rows, keys, queue_rows, reports
 from optimus.cli.top.asking import in_background
 from optimus.cli.top.pages import Described, Keys, Question, Said
@@ -143,7 +143,7 @@ class Top(App[None]):
         marks = gpu_grid.marks(world.queues)
         columns = job_rows.columns_for(
             pane.room,
-            names=max((len(view["name"]) for view in world.jobs.values()), default=0),
+            names=max((len(name(view)) for view in world.jobs.values()), default=0),
             queues=max((len(queue["name"]) for queue in world.queues), default=0),
         )
 
@@ -224,10 +224,10 @@ class Top(App[None]):
         if event.lines.id != "gpus" or found is None:
             return
         node, device = found
-        jobs = ["/".join(workload.split("/")[:2]) for workload in node["jobs"][device]]
+        jobs = [gpu_grid.job_of(workload, self.world.jobs) for workload in node["jobs"][device]]
         if not jobs:
             kept = [one for one in node.get("held") or () if device in one["devices"]]
-            self._job = "/".join(kept[0]["job"].split("/")[:2]) if kept else self._job
+            self._job = gpu_grid.job_of(kept[0]["job"], self.world.jobs) if kept else self._job
             self._say(f"{node['name']} [{device}]: {kept[0]['reason']['text'] if kept else 'free'}")
             return
         after = (jobs.index(self._job) + 1) % len(jobs) if self._job in jobs else 0  # of several, one after the other

@@ -138,7 +138,7 @@ def cell(node: View, device: int, jobs: Mapping[str, View], queues: Mapping[str,
             return Piece(NOT_READY, "red")
         kept = held_devices(node).get(device)
         return Piece(FREE, "dim") if kept is None else Piece(HELD, _colour_of(kept, jobs, queues))
-    names = {one if one in jobs else "/".join(one.split("/")[:2]) for one in workloads}  # a part is of its job
+    names = {job_of(one, jobs) for one in workloads}
     here = [view for name in names if (view := jobs.get(name)) is not None]
     whole = used >= 1000
     owners = {view["queue"] for view in here}
@@ -150,6 +150,11 @@ def cell(node: View, device: int, jobs: Mapping[str, View], queues: Mapping[str,
     if any(_leaves(view, node["name"], device) for view in here):
         return Piece(LEAVING, style)
     return Piece(NOT_READY, style) if not node["ready"] else Piece(letter, style)
+
+
+def job_of(workload: str, jobs: Mapping[str, View]) -> str:
+    """A part of an array is of its job; on a cluster, names of jobs have three words themselves."""
+    return workload if workload in jobs else "/".join(workload.split("/")[:2])
 
 
 def device_at(grid: Grid, row: Row, x: int) -> tuple[View, int] | None:
@@ -184,7 +189,7 @@ def _head(group: Group) -> Line:
 
 
 def _colour_of(workload: str, jobs: Mapping[str, View], queues: Mapping[str, Mark]) -> str:
-    view = jobs.get(workload) or jobs.get("/".join(workload.split("/")[:2]))
+    view = jobs.get(job_of(workload, jobs))
     mark = queues.get(view["queue"]) if view else None
     return mark.colour if mark else ""
 

@@ -153,6 +153,11 @@ def how_it_goes(view: View, now_ms: int, width: int) -> Line:
     return (*drawn_bar, Piece(cut(after if drawn_bar else after.strip(), width), "yellow" if told.quiet_ms else ""))
 
 
+def _on(devices: list[int]) -> str:
+    """Empty where nobody tells which: a cluster counts them."""
+    return f"[{','.join(map(str, sorted(set(devices))))}]" if devices else ""
+
+
 def in_full(view: View) -> str:
     """Of the chosen job: what its line had no room for."""
     why = view["reason"]
@@ -162,6 +167,6 @@ def in_full(view: View) -> str:
     for one in view["replicas"]:
         if one["node"]:
             places.setdefault(one["node"], []).extend(one["devices"])
-    where = ", ".join(f"{node} [{','.join(map(str, sorted(set(gpu))))}]" for node, gpu in sorted(places.items()))
+    where = ", ".join(f"{node} {_on(gpu)}".rstrip() for node, gpu in sorted(places.items()))
     command = " ".join(view["command"])
     return f"{name(view)}: on {where}  {command}" if where else f"{name(view)}: {command}"

@@ -85,16 +85,32 @@ Placing = Callable[[Part, Bools | None, Ints | None, Seating], bool]
 class Seater:
     """Places parts in one room. Holds no state beyond the call but the room it changes and restores."""
 
-    def __init__(self, room: Room, shape_of: Callable[[int], Shape], gap: GapValues, tries: Tries) -> None:
+    def __init__(
+        self,
+        room: Room,
+        shape_of: Callable[[int], Shape],
+        gap: GapValues,
+        tries: Tries,
+        rather: Bools | None = None,
+    ) -> None:
+        """`rather`: nodes that are tried first; the others only where these alone will not do."""
         self.room = room
         self.shape_of = shape_of
         self.gap = gap
         self.tries = tries
+        self.rather = rather
 
     def seat(self, part: Part, *, within: Bools | None = None, near: Ints | None = None) -> Seating | None:
         """Seats for all replicas of the part, or None. The room is left as it was.
 
         `within`: nodes that may be used. `near`: nodes to stay close to (growth prefers the domains it is in)."""
+        if self.rather is not None:
+            found = self._seat(part, self.rather if within is None else within & self.rather, near)
+            if found is not None:
+                return found
+        return self._seat(part, within, near)
+
+    def _seat(self, part: Part, within: Bools | None, near: Ints | None) -> Seating | None:
         seating = Seating(self.room.view.index)
         if len(part.cells) == 1 and not part.parts and not part.topology.required and not part.topology.preferred:
             seats = self._find(part.cells[0], within, near)  # the common gang: nothing to try and undo

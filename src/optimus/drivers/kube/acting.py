@@ -23,6 +23,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from optimus.drivers.kube.allocating import Allocating
+from optimus.drivers.kube.avoiding import Avoiding, was_refused
 from optimus.drivers.kube.binding_volumes import BindingVolumes
 from optimus.drivers.kube.grouping import Group, Patch, Slot, hold_patch, start_patch, stop_patch
 from optimus.drivers.kube.grouping.kinds import StopHow
@@ -124,6 +125,7 @@ class Acting:
         """Starts in a row of which a bind failed."""
         self._failing: set[str] = set()
         """Of which one has failed since they got their present places: a gang of a hundred fails once."""
+        self._avoiding = Avoiding(mirror.avoid, clock)
         self._suspended: dict[str, bool] = {}
         """By workload: whether it was asked to be, until the watch shows it. Work may be started and stopped sooner."""
         self._patching: dict[str, asyncio.Task[None]] = {}
@@ -182,6 +184,9 @@ class Acting:
         self._patch_again(now)
         for workload, trouble in self._targets.look(lambda one: len(self._places.get(one, ())), self._granted):
             self._give_up(workload, trouble)
+        while self._mirror.refusing:
+            self._avoiding.failed(*self._mirror.refusing.pop())
+        self._avoiding.look(known.__contains__)
         self._over_for_good &= known
         for workload in self._refusals.keys() - known:
             del self._refusals[workload]
@@ -209,6 +214,10 @@ class Acting:
         pod = self._mirror.pods.get(uid)
         if pod is None:
             self._failed(uid, "its pod was deleted", 0.0)
+        elif pod.over and self._mirror.seat_of(uid) is None:  # before anybody has heard that it was there
+            refused = was_refused(pod)
+            why = f"{pod.status.reason}: {pod.status.message}" if refused else "it was over at once"
+            self._failed(uid, why, self._pause_s(self._asked[uid].workload) if refused else 0.0, there=refused)
         elif pod.spec.node_name:
             self._failures.pop(self._asked.pop(uid).workload, None)
             self._look_at.pop(uid, None)
@@ -291,6 +300,8 @@ class Acting:
         pods; or those that came do not begin to run, such as for an image that is nowhere. What runs stays."""
         stuck = [pod for pod in self._mirror.pods_of(workload) if pod.status.phase == "Pending"]
         seats = [seat for pod in stuck if (seat := self._mirror.seat_of(pod.metadata.uid)) is not None]
+        for seat in seats:
+            self._avoiding.failed(workload, seat.node)
         missing = workers(slot.role for slot in [*self._places.get(workload, ()), *(seat.slot for seat in seats)])
         self._give_back(workload, trouble)
         self.send_away(stuck)
@@ -364,7 +375,8 @@ class Acting:
             if uid in self._asked:
                 self._go(self._bind(self._mirror.pods[uid], self._asked[uid]))
         for uid, why in found.given_up.items():
-            self._failed(uid, why, self._pause_s(self._asked[uid].workload) if uid in self._asked else 0.0)
+            pause_s = self._pause_s(self._asked[uid].workload) if uid in self._asked else 0.0
+            self._failed(uid, why, pause_s, there=uid in found.culprits)
 
     async def _bind(self, pod: Pod, asked: Asked) -> None:
         meta = pod.metadata
@@ -388,7 +400,8 @@ class Acting:
                 again_at = self._clock() + (retry_after_s or PAUSE_S)
                 self._busy[meta.uid] = (again_at, self._times_busy(meta.uid) + 1)
             case Refused(reason, message, retry_after_s):
-                self._failed(meta.uid, f"{reason}: {message}", retry_after_s or self._pause_s(asked.workload))
+                pause_s = retry_after_s or self._pause_s(asked.workload)
+                self._failed(meta.uid, f"{reason}: {message}", pause_s, there=not outcome.passing)
 
     def _times_busy(self, uid: str) -> int:
         return self._busy[uid][1] if uid in self._busy else 0
@@ -429,13 +442,14 @@ class Acting:
             self._mirror.pod(found)
             self._wake()
         else:
-            self._failed(uid, "the server did not bind it", self._pause_s(asked.workload))
+            self._failed(uid, "the server did not bind it", self._pause_s(asked.workload), there=True)
 
     def _pause_s(self, workload: str) -> float:
         count = self._failures.get(workload, 0) - (workload in self._failing)
         return float(min(PAUSE_S * 2**count, LONGEST_PAUSE_S))
 
-    def _failed(self, uid: str, why: str, retry_s: float) -> None:
+    def _failed(self, uid: str, why: str, retry_s: float, *, there: bool = False) -> None:
+        """`there`: it may go well elsewhere."""
         asked = self._asked.pop(uid, None)
         self._look_at.pop(uid, None)
         self._busy.pop(uid, None)
@@ -449,6 +463,8 @@ class Acting:
         if asked.workload not in self._failing:
             self._failing.add(asked.workload)
             self._failures[asked.workload] = self._failures.get(asked.workload, 0) + 1
+        if there:
+            self._avoiding.failed(asked.workload, asked.node)
         self._mirror.unseat(asked.workload, asked.slot)
         where = (asked.workload, asked.slot.role, asked.slot.ordinal)
         self._facts.append(SlotFailed(*where, f"bind to {asked.node}: {why}", int(retry_s * 1000)))

@@ -16,12 +16,21 @@ from optimus.drivers.kube.discovering import Discovery
 from optimus.drivers.kube.grouping.kinds import kind_name
 from optimus.kube import Client, KubeError, Resource
 from optimus.kube.client import APPLY
+from optimus.kube.decoding import decode
 from optimus.kube.errors import NotFound
 
 MANAGER = "optimus-install"
 CRD = "CustomResourceDefinition"
 PATIENCE_S = 30.0
 LOOK_S = 0.5
+OPTIONAL = ", as Kubernetes does from 1.36 on; without --opting-in it is not needed"
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    major: str = ""
+    minor: str = ""
+    emulation_major: str = ""
+    emulation_minor: str = ""
 
 
 class ApplyError(Exception):
@@ -32,7 +41,7 @@ async def apply(client: Client, objects: list[dict[str, Any]], *, dry_run: bool 
     """Tells each as it is done. `dry_run`: the server judges, and keeps nothing."""
     discovery = Discovery(client)
     await discovery.refresh()
-    await _demand_served(discovery, objects)
+    await _demand_served(client, discovery, objects)
     for one in objects:
         meta = one["metadata"]
         named = f"{one['kind'].lower()}/{meta['name']}"
@@ -52,7 +61,7 @@ async def apply(client: Client, objects: list[dict[str, Any]], *, dry_run: bool 
         yield named
 
 
-async def _demand_served(discovery: Discovery, objects: list[dict[str, Any]]) -> None:
+async def _demand_served(client: Client, discovery: Discovery, objects: list[dict[str, Any]]) -> None:
     """Before anything is applied: half an installation helps nobody. What a CRD among them makes comes with it."""
     made = {(one["spec"]["group"], one["spec"]["names"]["kind"]) for one in objects if one["kind"] == CRD}
     wanted = {(one["apiVersion"], one["kind"]) for one in objects}
@@ -60,8 +69,15 @@ async def _demand_served(discovery: Discovery, objects: list[dict[str, Any]]) ->
         if (version.rpartition("/")[0], kind) in made:
             continue
         if await discovery.resource(kind_name(version, kind), version) is None:
-            hint = "; without --opting-in it is not needed" if kind.startswith("MutatingAdmissionPolicy") else ""
-            raise ApplyError(f"nothing was applied: the server does not serve {kind} of {version}{hint}")
+            hint = OPTIONAL if kind.startswith("MutatingAdmissionPolicy") else ""
+            told = f"the server (Kubernetes {await served_version(client)}) does not serve {kind} of {version}"
+            raise ApplyError(f"nothing was applied: {told}{hint}")
+
+
+async def served_version(client: Client) -> str:
+    """`1.36`: what the server behaves as, which may be older than what it is."""
+    told = decode(await client.request("GET", "/version", verb="get"), _Version)
+    return f"{told.emulation_major or told.major}.{told.emulation_minor or told.minor}"
 
 
 async def _resource(discovery: Discovery, one: dict[str, Any]) -> Resource:

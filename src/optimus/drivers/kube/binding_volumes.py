@@ -74,7 +74,7 @@ class BindingVolumes:
             node = self._mirror.node_known(place)
             assert node is not None
             taken = {asked.volume for asked in self._asked.values()}
-            chosen = choose(fresh, node, around.volumes, around.classes, taken)
+            chosen = choose(fresh, node, around.volumes, around.classes, around.capacities, taken)
             if isinstance(chosen, str):
                 return "", chosen
             for choice in chosen:

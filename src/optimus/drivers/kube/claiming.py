@@ -23,6 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from optimus.drivers.kube.device_objects import (
+    API_VERSION,
     ClaimTemplate,
     DeviceRequest,
     DeviceSelector,
@@ -42,6 +43,7 @@ MOST_EXPRESSIONS = 16
 """Of one device, its class included."""
 LONGEST_SHOWN = 200
 EXACT, ALL = "ExactCount", "All"
+UNSERVED = f"this server does not serve {API_VERSION}, as Kubernetes does from 1.34 on"
 
 
 class Claims(Struct, frozen=True, kw_only=True):
@@ -54,6 +56,8 @@ class Claims(Struct, frozen=True, kw_only=True):
     """By claim: uids of pods that name it, the oldest first."""
     unbound: Container[str] = frozenset()
     """Uids of pods of ours that are on no node."""
+    served: bool = True
+    """Whether the server has claims of the version that is read. If not, that none is there says nothing."""
 
 
 class Together(Struct, frozen=True):
@@ -96,6 +100,8 @@ def claimed_by(pod: Pod, around: Claims) -> Claimed:
     """Raises MalformedError."""
     if not pod.spec.resource_claims:
         return Claimed()
+    if not around.served:
+        return Claimed(obstacles=(reason(Code.UNSUPPORTED, feature="a resource claim", instead=UNSERVED),))
     pins: list[NodeTerms] = []
     obstacles: list[Reason] = []
     shared_gpus: list[str] = []

@@ -296,7 +296,7 @@ class Controller:
         )
         acting.tell = reporting.stays
         repairing = Repairing(self.mirror, acting, reporting.undone, time.monotonic, term)
-        status = Status(self._set_up, writer, lambda: self.metrics.standing)
+        status = Status(self._set_up, writer, lambda: self.metrics.standing, self.settings.policy)
         pod_groups = PodGroupStatus(
             self.mirror, writer, watching.discovery.known, lambda: reporting.waiting, time.monotonic
         )

@@ -13,6 +13,9 @@ from msgspec import field
 
 from optimus.drivers.kube.objects import Meta, Narrow, NodeSelector, Quantity, TolerationSpec
 
+GROUP, VERSION = "resource.k8s.io", "v1"
+API_VERSION = f"{GROUP}/{VERSION}"
+"""The only one that is read: from Kubernetes 1.34 on."""
 PODS = "pods"
 
 # -- what there is ----------------------------------------------------------------------------------------------------

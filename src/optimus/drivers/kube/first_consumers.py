@@ -7,7 +7,7 @@ Why: such a claim (`WaitForFirstConsumer`) asks the scheduler to choose for it; 
 and what is chosen there, in the sense of kube-scheduler.
 Owns: which volumes fit a claim, how many of them a node reaches (a counter: a gang needs one for each of its pods), and
 the choice on one node.
-Must not: write (`preparing`); know how much room a storage driver has left: whoever cannot provide says so.
+Must not: write (`preparing`); know how much room a storage driver has left (`capacities`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
+from optimus.drivers.kube.capacities import Capacities
 from optimus.drivers.kube.objects import PersistentVolume, Pod, StorageClass, VolumeClaim
 from optimus.drivers.kube.quantities import QuantityError, whole
 from optimus.drivers.kube.requests import MalformedError
@@ -32,6 +33,8 @@ SPARE = COUNTER + "volume/"
 _OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 _HOSTNAME = "kubernetes.io/hostname"
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
+ZONE_SEPARATOR = "__"
+"""Between the zones of a label of a volume that is in several."""
 
 
 class Shape(Struct, frozen=True):
@@ -118,7 +121,10 @@ def claims_of(pod: Pod, claims: Mapping[str, VolumeClaim]) -> list[VolumeClaim]:
 
 
 def consumed_by(
-    waiting: Iterable[VolumeClaim], volumes: Mapping[str, PersistentVolume], classes: Mapping[str, StorageClass]
+    waiting: Iterable[VolumeClaim],
+    volumes: Mapping[str, PersistentVolume],
+    classes: Mapping[str, StorageClass],
+    capacities: Capacities,
 ) -> Consumed:
     """Raises MalformedError."""
     pins: list[NodeTerms] = []
@@ -127,18 +133,21 @@ def consumed_by(
     for claim in waiting:
         kind = classes[class_of(claim)]
         selected = (claim.metadata.annotations or {}).get(SELECTED_NODE)
-        topologies = _topologies(kind)
+        topologies, shape = _topologies(kind), shape_of(claim)
+        room = capacities.room(kind, shape.size) if topologies != NO_NODE else ()
         if selected is not None:
             pins.append(((NodeRequirement(NAME_FIELD, Operator.IN, (selected,)),),))
-            pins += [] if topologies == () else [topologies]
+            pins += [one for one in (topologies, room) if one != ()]
+            obstacles += [_no_room(claim, kind)] if room == NO_NODE else []
             continue
-        shape = shape_of(claim)
         own = [one for one in volumes.values() if is_of(one, claim) and shape.fits(one)]
         free = own or [one for one in volumes.values() if is_free(one) and shape.accepts(one)]
         if own or topologies != NO_NODE:
             reached = [_reach(one) for one in free]
-            if topologies != () and () not in reached:
-                pins.append(tuple(dict.fromkeys(term for terms in (*reached, topologies) for term in terms)))
+            made = _both(topologies, room)
+            if made != () and () not in reached:
+                pins.append(tuple(dict.fromkeys(term for terms in (*reached, made) for term in terms)))
+                obstacles += [_no_room(claim, kind)] if room == NO_NODE and not free else []
             continue
         counted.append(shape)
         if not free:
@@ -150,6 +159,19 @@ def consumed_by(
         shapes=tuple(dict.fromkeys(counted)),
         obstacles=tuple(obstacles),
     )
+
+
+def _both(one: NodeTerms, other: NodeTerms) -> NodeTerms:
+    """Where both hold; empty is everywhere."""
+    if () in (one, other):
+        return one or other
+    return tuple((*term, *more) for term in one for more in other)
+
+
+def _no_room(claim: VolumeClaim, kind: StorageClass) -> Reason:
+    size = ((claim.spec.resources and claim.spec.resources.requests) or {}).get("storage", 0)
+    told = f"{kind.provisioner} has room for a volume of {size} of class {kind.metadata.name} on no node"
+    return reason(Code.NOT_READY, missing=f"{told} (claim {claim.metadata.name})")
 
 
 def volume_counts(
@@ -199,6 +221,7 @@ def choose(
     node: Node,
     volumes: Mapping[str, PersistentVolume],
     classes: Mapping[str, StorageClass],
+    capacities: Capacities,
     taken: Container[str],
 ) -> list[Choice] | str:
     """For claims that nothing has been chosen for yet; text: why it cannot be there. `taken`: volumes that others are
@@ -219,9 +242,12 @@ def choose(
             used.add(volume.metadata.name)
             found.append(Choice(claim, volume))
             continue
-        topologies = _topologies(classes[class_of(claim)])
+        kind = classes[class_of(claim)]
+        topologies = _topologies(kind)
         if topologies and not Where(any_of=topologies).accepts(node):
             return f"no volume for claim {claim.metadata.name} can be on {node.name}"
+        if not Where(any_of=capacities.room(kind, shape.size)).accepts(node):
+            return f"{kind.provisioner} has no room for claim {claim.metadata.name} on {node.name}"
         found.append(Choice(claim, None))
     return found
 

@@ -11,13 +11,15 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Se
 
 from msgspec import structs
 
+from optimus.drivers.kube.attaching import Attached, Disk, disks_beside, disks_of, without_disks
 from optimus.drivers.kube.counting import Counting
-from optimus.drivers.kube.devices import Catalog, Offered
+from optimus.drivers.kube.devices import Offered
 from optimus.drivers.kube.nodes import beyond, read_node, taken_beside
 from optimus.drivers.kube.objects import Node as KubeNode
 from optimus.drivers.kube.objects import Pod
 from optimus.drivers.kube.pods import PodNeeds, with_counters, without_devices
 from optimus.drivers.kube.spare import Spare
+from optimus.drivers.kube.volumes import Around
 from optimus.model.nodes import Node
 from optimus.model.observations import NodeSeen, Observation
 from optimus.model.rules import NEAR, PORT
@@ -36,13 +38,13 @@ class Hosting:
         request_known: Callable[[str], Request | None],
         broken: Callable[[str, Exception], list[Observation]],
         changed: Callable[[Node | None, Node | None], None],
-        catalog: Callable[[], Catalog],
+        around: Callable[[], Around],
         gpu_names: tuple[str, ...],
         asked: Container[str],
     ) -> None:
         """`pods`: by uid. `request_known`: what the brain counts for a pod; None if it does not know it. `broken`: what
         follows from a node that cannot be read. `changed`: how it was known, and how it is.
-        `catalog`: the devices that are handed out by claims. `asked`: counters that work of ours asks for."""
+        `around`: what pods refer to. `asked`: counters that work of ours asks for."""
         self.nodes: dict[str, KubeNode] = {}
         self.known: dict[str, Node] = {}
         """As the brain knows them."""
@@ -50,7 +52,8 @@ class Hosting:
         self.spare = Spare()
         self._pods, self._counting = pods, counting
         self._needs_of, self._request_known, self._gpu_names = needs_of, request_known, gpu_names
-        self._broken, self._changed, self._catalog, self._asked = broken, changed, catalog, asked
+        self._broken, self._changed, self._around, self._asked = broken, changed, around, asked
+        self.attached = Attached()
         self._untold: dict[str, set[str]] = {}
         """By node: counters of which others take some, and which nobody asks for."""
         self._on: dict[str, set[str]] = {}
@@ -91,9 +94,15 @@ class Hosting:
         if limits:
             self._drivers[name] = limits
 
+    def hang(self, names: Set[str]) -> None:
+        """Other volumes than before may be attached to these nodes; it matters where their number is limited."""
+        self.dirty |= names & self._drivers.keys() & self.nodes.keys()
+
     def come(self, uid: str, name: str, *, changed: bool) -> None:
         """A pod takes room there; `changed`: other room than before."""
         there = self._on.setdefault(name, set())
+        if uid not in there:
+            self.attached.come(self._pods[uid], name)
         if uid not in there or changed:
             there.add(uid)
             self.dirty.add(name)
@@ -101,6 +110,7 @@ class Hosting:
 
     def leave(self, uid: str, name: str) -> None:
         if uid in self._on.get(name, ()):
+            self.attached.leave(uid)
             self._on[name].discard(uid)
             if not self._on[name]:
                 del self._on[name]
@@ -169,6 +179,9 @@ class Hosting:
             else:
                 ours.append((known, takes))
         beside = taken_beside(ours)
+        if limited := self._drivers.get(name):
+            others = [without_disks(request) for request in others]
+            beside |= disks_beside(limited, self._disks(name), (request for request, _ in ours))
         untold = {one for request in others for one, _ in request.accelerators} | beside.keys()
         untold = {one for one in untold if one.startswith(_IF_ASKED) and one not in self._asked}
         self._untold.pop(name, None)
@@ -190,9 +203,17 @@ class Hosting:
             claimed_by_others=gpus.taken,
         )
 
+    def _disks(self, name: str) -> set[Disk]:
+        """All that hang there, for whomever; each of them once."""
+        around = self._around()
+        found = self.attached.disks_on(name, around.volumes)
+        for uid in self.on(name):
+            found |= disks_of(self._pods[uid], around.claims, around.volumes, around.classes)
+        return found
+
     def _empty(self, name: str, node: KubeNode) -> Node:
         """As if only ours were on it; read once for each version of the node."""
-        last, gpus = self._empty_nodes.get(name), self._catalog().offer.gpus.get(name, ())
+        last, gpus = self._empty_nodes.get(name), self._around().devices.catalog.offer.gpus.get(name, ())
         if last is None or last[0] is not node or last[1] is not gpus:
             last = self._empty_nodes[name] = (node, gpus, read_node(node, gpu_names=self._gpu_names, claimed=gpus))
         return last[2]

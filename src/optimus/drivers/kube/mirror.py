@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec import structs
 
 from optimus.drivers.kube.aside import Aside, Thing, bare
+from optimus.drivers.kube.avoiding import was_refused
 from optimus.drivers.kube.claiming import Claims, Users
 from optimus.drivers.kube.columns import Columns
 from optimus.drivers.kube.counting import Counting
@@ -32,10 +33,11 @@ from optimus.drivers.kube.dependents import Dependents
 from optimus.drivers.kube.describing import DEFAULT_QUEUE, UNIFIED, Needs, describe, read_time, stand_in, usable
 from optimus.drivers.kube.devices import GPU_DRIVERS, Catalog
 from optimus.drivers.kube.dividing import Division, shared
+from optimus.drivers.kube.endings import outcome_of, seat_left
 from optimus.drivers.kube.grouping import Group, Groups, Kinds, ObjectRef, RoleInGroup, Slot
 from optimus.drivers.kube.hosting import Hosting
 from optimus.drivers.kube.nodes import amounts_of
-from optimus.drivers.kube.objects import Anything, Meta, Pod
+from optimus.drivers.kube.objects import Anything, Meta, PersistentVolume, Pod, VolumeAttachment
 from optimus.drivers.kube.objects import Node as KubeNode
 from optimus.drivers.kube.places import Places, Seat, Told
 from optimus.drivers.kube.pods import PodNeeds, among_others, read_pod, same_rules
@@ -49,9 +51,6 @@ from optimus.model.nodes import Node
 from optimus.model.observations import (
     NodeGone,
     Observation,
-    Outcome,
-    SlotDone,
-    SlotGone,
     SlotRunning,
     SlotStopping,
     WorkloadEnded,
@@ -87,6 +86,10 @@ class Mirror:
         """Those of them that are jobs of ours, whose controller follows a number."""
         self.aside = Aside()
         self._columns = Columns()
+        self.avoided: dict[str, tuple[str, ...]] = {}
+        """By workload: nodes on which it could not start lately."""
+        self.refusing: list[tuple[str, str]] = []
+        """Workloads, and nodes of which the kubelet has refused a pod of theirs, since somebody took them."""
         self.refused: dict[str, Workload] = {}
         """Gangs that are put aside because the brain could not take them in, as they were then."""
         self._scheduler_name, self._gpu_names, self._default_queue = scheduler_name, gpu_names, default_queue
@@ -101,7 +104,7 @@ class Mirror:
             self._request_known,
             self._broken_node,
             self._node_changed,
-            lambda: self.around.devices.catalog,
+            lambda: self.around,
             gpu_names,
             self._columns.asked,
         )
@@ -247,6 +250,7 @@ class Mirror:
         """Volumes, devices, claims and classes, all at once: pods that wait for one are read again."""
         self.beside(around)
         self.dependents.all_changed()
+        self._hosting.hang(self.nodes.keys())
 
     def beside(self, around: Around) -> None:
         """One of them has changed; `dependents` are told which."""
@@ -271,6 +275,19 @@ class Mirror:
     def storage_node(self, name: str, limits: dict[str, int]) -> None:
         """How many volumes its drivers attach to a node."""
         self._hosting.see_drivers(name, limits)
+
+    def attachment(self, name: str, attachment: VolumeAttachment | None) -> None:
+        self._hosting.hang(self._hosting.attached.see(name, attachment))
+
+    def claim_changed(self, key: str) -> None:
+        self.dependents.claim_changed(key)
+        self._hosting.hang(self._hosting.attached.nodes_of_claim(key))
+
+    def volume_changed(self, *versions: PersistentVolume | None) -> None:
+        """As it was, and as it is."""
+        self.dependents.volume_changed(*versions)
+        for one in versions:
+            self._hosting.hang(self._hosting.attached.nodes_of_volume(one) if one is not None else set())
 
     # -- what is new --------------------------------------------------------------------------------------------------
 
@@ -310,7 +327,7 @@ class Mirror:
         self._hosting.take_touched()
         self.tenants.news()
         self._facts, self._hosting.dirty, self._dirty_pods = [], set(), set()
-        self._heard, self._bound = set(), set()
+        self._heard, self._bound, self.refusing = set(), set(), []
 
     def everything(self) -> list[Observation]:
         """All there is, for a brain that knows nothing."""
@@ -475,7 +492,7 @@ class Mirror:
             self._spare.left = True
             del self.workloads[gang]
             self.steered.discard(gang)
-            return [WorkloadEnded(gang, self._outcome(gang))]
+            return [WorkloadEnded(gang, outcome_of(self.groups.group(gang)))]
         seats = self._places.seats_of(gang).values()
         seated = {seat.slot.role for seat in seats if self._request(gang, seat.slot) is not None}
         if known is not None and seated and not same_places(known.gang, workload.gang, seated):
@@ -531,7 +548,8 @@ class Mirror:
         def needs(role: RoleInGroup) -> Needs:
             return self._role_needs(group, role, members.get(role.name, []), seated.get(role.name, []))
 
-        described = describe(structs.replace(group, priority=self.priorities.of(group)), needs, queue)
+        ranked = structs.replace(group, priority=self.priorities.of(group))
+        described = structs.replace(describe(ranked, needs, queue), avoids=self.avoided.get(group.id, ()))
         why = self.aside.why_owner(group.kind, group.object.uid if group.object is not None else "")
         return described if why is None else structs.replace(described, obstacle=why)
 
@@ -578,10 +596,12 @@ class Mirror:
                 found.setdefault(slot.role, []).append((slot.ordinal, pod))
         return {role: [pod for _, pod in sorted(pairs, key=lambda pair: pair[0])] for role, pairs in found.items()}
 
-    def _outcome(self, gang: str) -> Outcome:
-        group = self.groups.group(gang)
-        ended = sum(role.ended for role in group.roles) if group is not None else 0
-        return Outcome.SUCCEEDED if ended else Outcome.CANCELLED
+    def avoid(self, gang: str, nodes: tuple[str, ...]) -> None:
+        """From now on, other places come first."""
+        self.avoided.pop(gang, None)
+        if nodes:
+            self.avoided[gang] = nodes
+        self.look_again(gang)
 
     def look_again(self, gang: str) -> None:
         for uid in self.groups.members(gang):
@@ -613,7 +633,9 @@ class Mirror:
         there = pod is not None and bool(pod.spec.node_name) and self._is_there(uid) and known
         if old is not None and (not there or (old.workload, old.slot) != (gang, slot)):
             self._stand_up(uid)
-            gone = self._gone(old, pod)
+            if pod is not None and was_refused(pod):
+                self.refusing.append((old.workload, old.node))
+            gone = seat_left(old, pod, self.groups.group(old.workload))
             return ([gone], []) if not there else ([gone], self._pod_news(uid)[1])
         if pod is None or not there or gang is None or slot is None:
             return [], []
@@ -630,18 +652,6 @@ class Mirror:
         self._places.sit(uid, Seat(gang, slot, node, Told.STOPPING if stopping else Told.RUNNING))
         self._hosting.dirty.add(node)
         return [], facts
-
-    def _gone(self, seat: Seat, pod: Pod | None) -> Observation:
-        where = (seat.workload, seat.slot.role, seat.slot.ordinal)
-        if pod is None or pod.status.phase != "Succeeded":
-            return SlotGone(*where)
-        group = self.groups.group(seat.workload)
-        if group is not None and group.job is not None:
-            # Who was asked to leave, and left in order, is not done; and the next part of an array takes its place.
-            return SlotDone(*where) if pod.done and not group.job.array else SlotGone(*where)
-        role = next((one for one in group.roles if one.name == seat.slot.role), None) if group else None
-        more = role is not None and role.total - role.ended >= role.min > 0
-        return SlotGone(*where) if more else SlotDone(*where)
 
     def _slot_of(self, uid: str) -> Slot | None:
         gang, planned = self.groups.group_of(uid), self._places.planned(uid)

@@ -182,6 +182,9 @@ class Volume(Narrow, frozen=True, kw_only=True):
     ephemeral: dict[str, Any] | None = None
     aws_elastic_block_store: dict[str, Any] | None = None
     gce_persistent_disk: dict[str, Any] | None = None
+    azure_disk: dict[str, Any] | None = None
+    cinder: dict[str, Any] | None = None
+    portworx_volume: dict[str, Any] | None = None
     iscsi: dict[str, Any] | None = None
     rbd: dict[str, Any] | None = None
 
@@ -341,6 +344,11 @@ class ClaimReference(Narrow, frozen=True, kw_only=True):
 class VolumeSpec(Narrow, frozen=True, kw_only=True):
     node_affinity: VolumeAffinity | None = None
     csi: DriverVolume | None = None
+    aws_elastic_block_store: dict[str, Any] | None = None
+    gce_persistent_disk: dict[str, Any] | None = None
+    azure_disk: dict[str, Any] | None = None
+    cinder: dict[str, Any] | None = None
+    portworx_volume: dict[str, Any] | None = None
     claim_ref: ClaimReference | None = None
     capacity: Quantities | None = None
     access_modes: list[str] | None = None
@@ -373,6 +381,42 @@ class StorageClass(Narrow, frozen=True, kw_only=True):
     volume_binding_mode: str | None = None
     provisioner: str = ""
     allowed_topologies: list[TopologyTerm] | None = None
+
+
+class AttachedVolume(Narrow, frozen=True, kw_only=True):
+    persistent_volume_name: str | None = None
+
+
+class AttachmentSpec(Narrow, frozen=True, kw_only=True):
+    attacher: str = ""
+    node_name: str = ""
+    source: AttachedVolume = AttachedVolume()
+
+
+class VolumeAttachment(Narrow, frozen=True, kw_only=True):
+    metadata: Meta
+    spec: AttachmentSpec = AttachmentSpec()
+
+
+class DriverSpec(Narrow, frozen=True, kw_only=True):
+    storage_capacity: bool | None = None
+
+
+class StorageDriver(Narrow, frozen=True, kw_only=True):
+    """What a storage driver says of itself (CSIDriver)."""
+
+    metadata: Meta
+    spec: DriverSpec = DriverSpec()
+
+
+class StorageCapacity(Narrow, frozen=True, kw_only=True):
+    """What a storage driver can still make of a class, where its topology says (CSIStorageCapacity)."""
+
+    metadata: Meta
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: Quantity | None = None
+    maximum_volume_size: Quantity | None = None
 
 
 class DriverLimit(Narrow, frozen=True, kw_only=True):

@@ -8,7 +8,8 @@ Owns: one MutatingAdmissionPolicy and its binding: `optimus install --opting-in`
 Must not: give us pods that must come up without us. Those of DaemonSets, of namespaces called kube-… and of the one
 that the scheduler itself runs in are left alone whatever their labels: who is dead could not come back.
 
-No process of ours is in the path of a pod. Kubernetes 1.36 serves it; 1.34 and 1.35 as v1beta1 behind a feature gate.
+No process of ours is in the path of a pod. Kubernetes 1.36 serves it. Where a server has it as v1beta1 only (a feature
+gate of 1.34 and 1.35), the chart writes that; nobody has tried it.
 """
 
 from __future__ import annotations

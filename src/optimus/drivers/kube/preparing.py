@@ -44,6 +44,8 @@ class Verdicts(Struct, frozen=True):
     """Uids that can be bound."""
     given_up: dict[str, str]
     """Uid -> why."""
+    culprits: set[str]
+    """Those of them whose place is to blame; the others only wait for these."""
 
 
 class Preparation(Protocol):
@@ -93,13 +95,14 @@ class Preparing:
 
     def look(self, is_complete: Callable[[str], bool]) -> Verdicts:
         """Once a turn. `is_complete`: whether all pods of a workload that are to come have come."""
-        found = Verdicts([], {})
+        found = Verdicts([], {}, set())
         if self._pods:
             for step in self._steps:
                 step.begin_turn()
         for workload, pods in list(self._pods.items()):
-            told, why = self._look_at(pods.values())
+            told, why, culprit = self._look_at(pods.values())
             if why:
+                found.culprits.add(culprit)
                 found.given_up.update(dict.fromkeys(pods, why))
             elif not told and is_complete(workload):
                 found.ready.extend(pods)
@@ -108,23 +111,24 @@ class Preparing:
 
     # -- one gang -----------------------------------------------------------------------------------------------------
 
-    def _look_at(self, pods: Iterable[Waiting]) -> tuple[str, str]:
-        """What is still waited for, and why it is given up; both empty: all are ready."""
+    def _look_at(self, pods: Iterable[Waiting]) -> tuple[str, str, str]:
+        """What is still waited for, why it is given up, and the uid of the pod whose place is to blame; all empty: all
+        are ready."""
         waits = ""
         for one in pods:
             pod, node = self._mirror.pods.get(one.uid), self._mirror.node_known(one.node)
             if pod is None or node is None:
-                return "", f"its pod or node {one.node} is gone"
+                return "", f"its pod or node {one.node} is gone", ""
             try:
                 told, why = self._look_at_pod(pod, one.node)
             except MalformedError as error:
-                return "", str(error)
+                return "", str(error), ""
             if told and self._clock() - one.since > PATIENCE_S:
                 why = f"{told}, in vain for {PATIENCE_S / 60:.0f} minutes"
             if why:
-                return "", why
+                return "", why, one.uid
             waits = waits or told
-        return waits, ""
+        return waits, "", ""
 
     def _look_at_pod(self, pod: Pod, place: str) -> tuple[str, str]:
         """All are asked at once."""

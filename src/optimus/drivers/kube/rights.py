@@ -73,6 +73,11 @@ _FIXED = (
         verbs=WATCHED,
         why="how important work is that has no pods yet: its template only names a class",
     ),
+    Right(group="storage.k8s.io", resource="volumeattachments", verbs=WATCHED, why="how many of them are taken"),
+    Right(group="storage.k8s.io", resource="csidrivers", verbs=WATCHED, why="which drivers say where they have room"),
+    Right(
+        group="storage.k8s.io", resource="csistoragecapacities", verbs=WATCHED, why="where a volume can still be made"
+    ),
     Right(group=DEVICES, resource="resourceclaims", verbs=WATCHED, why="claimed devices pin pods to nodes"),
     Right(group=DEVICES, resource="resourceclaimtemplates", verbs=WATCHED, why="what work asks for before it has pods"),
     Right(group=DEVICES, resource="deviceclasses", verbs=WATCHED, why="which devices a claim means"),

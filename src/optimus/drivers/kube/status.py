@@ -12,6 +12,7 @@ Written by server-side apply: fields that are no longer told go away, and fields
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -20,11 +21,12 @@ from optimus.api.crds import GROUP, VERSION
 from optimus.drivers.kube.objects import Anything
 from optimus.drivers.kube.queues import POOLS, QUEUES, SetUp
 from optimus.drivers.kube.standing import PoolStanding, QueueStanding, Share, Standing
-from optimus.kube import Conflict, Done, Gone, Resource, Writer
+from optimus.kube import Conflict, Done, Gone, Refused, Resource, Writer
 from optimus.kube.client import APPLY
 from optimus.model.plans import Condition
 from optimus.model.units import format_gpu, format_resource
 
+LOG = logging.getLogger(__name__)
 EVERY_S = 3.0
 AT_ONCE = 4
 MANAGER = "optimus"
@@ -35,8 +37,12 @@ HARMLESS = frozenset({"UnknownPool", "PoolsOverlap"})
 
 
 class Status:
-    def __init__(self, set_up: SetUp, writer: Writer, standing: Callable[[], Standing | None]) -> None:
+    def __init__(
+        self, set_up: SetUp, writer: Writer, standing: Callable[[], Standing | None], policy: str = ""
+    ) -> None:
+        """`policy`: by which the leader decides, so that others can try things as it would."""
         self.writes = 0
+        self._policy = policy
         self._set_up, self._writer, self._standing = set_up, writer, standing
         self._written: dict[tuple[str, str], tuple[str, Document]] = {}
         """(kind, name) -> uid and status, as it was written last or was there when the lead began."""
@@ -55,7 +61,7 @@ class Status:
         pools = {one.name: one for one in standing.pools}
         async with asyncio.TaskGroup() as tasks:
             for name, thing in list(self._set_up.queues.items()):
-                told = queue_status(queues.get(name), self._set_up.unreadable.get(("Queue", name), ""))
+                told = queue_status(queues.get(name), self._set_up.unreadable.get(("Queue", name), ""), self._policy)
                 tasks.create_task(self._write(room, "Queue", QUEUES, thing, told))
             for name, thing in list(self._set_up.pools.items()):
                 told = pool_status(pools.get(name), self._set_up.unreadable.get(("NodePool", name), ""))
@@ -86,9 +92,11 @@ class Status:
             self._written[kind, meta.name] = (meta.uid, status)
         elif isinstance(outcome, Gone | Conflict):
             self._written.pop((kind, meta.name), None)
+        elif isinstance(outcome, Refused):
+            LOG.warning("the status of %s %s is not written: %s", kind, meta.name, outcome.message)
 
 
-def queue_status(found: QueueStanding | None, unreadable: str) -> Document:
+def queue_status(found: QueueStanding | None, unreadable: str, policy: str = "") -> Document:
     if found is None:
         return {
             "conditions": [_ready("Malformed", unreadable) if unreadable else _ready("Pending", "not looked at yet")]
@@ -103,8 +111,9 @@ def queue_status(found: QueueStanding | None, unreadable: str) -> Document:
         "borrowed": format_gpu(sum(share.borrowed for share in gpus)),
         "running": found.running,
         "waiting": sum(found.waiting.values()),
-        "waitingFor": dict(sorted(found.waiting.items())),
+        **_unless_empty("waitingFor", dict(sorted(found.waiting.items()))),
         "shares": [_share(share) for share in found.shares],
+        **({"policy": policy} if policy else {}),
         "conditions": _conditions(found.conditions, unreadable),
     }
 
@@ -121,11 +130,16 @@ def pool_status(found: PoolStanding | None, unreadable: str) -> Document:
         "usableNodes": found.usable,
         "gpus": sum(found.models.values()),
         "freeGpus": format_gpu(free),
-        "models": dict(found.models),
-        "free": {model: format_gpu(amount) for model, amount in found.free.items()},
+        **_unless_empty("models", dict(found.models)),
+        **_unless_empty("free", {model: format_gpu(amount) for model, amount in found.free.items()}),
         "fragmentation": f"{round(100 * found.fragmented / free) if free else 0}%",
         "conditions": _conditions((*found.conditions, *(() if found.nodes else (empty,))), unreadable),
     }
+
+
+def _unless_empty(field: str, told: Document) -> Document:
+    """An applied map that loses its last entry becomes null in the server, which then refuses the whole status."""
+    return {field: told} if told else {}
 
 
 def _share(share: Share) -> Document:

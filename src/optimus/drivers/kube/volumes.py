@@ -9,10 +9,12 @@ Must not: bind or provision anything. What a claim that waits for its first cons
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from optimus.drivers.kube.attaching import disks_of, is_untold
+from optimus.drivers.kube.capacities import Capacities
 from optimus.drivers.kube.claiming import Claims
-from optimus.drivers.kube.first_consumers import Shape, class_of, consumed_by, waits_for_consumer
+from optimus.drivers.kube.first_consumers import ZONE_SEPARATOR, Shape, consumed_by, waits_for_consumer
 from optimus.drivers.kube.objects import (
     PersistentVolume,
     Pod,
@@ -31,7 +33,6 @@ _OLD_NAMES = {
     "failure-domain.beta.kubernetes.io/region": REGION,
 }
 _ZONE_LABELS = (*_OLD_NAMES, ZONE, REGION)
-_SEVERAL = "__"
 _BOUND = "pv.kubernetes.io/bind-completed"
 
 
@@ -41,6 +42,7 @@ class Around(Struct, frozen=True, kw_only=True):
     claims: dict[str, VolumeClaim] = {}
     volumes: dict[str, PersistentVolume] = {}
     classes: dict[str, StorageClass] = {}
+    capacities: Capacities = field(default_factory=Capacities)
     devices: Claims = Claims()
 
 
@@ -60,7 +62,6 @@ def attached_to(pod: Pod, around: Around) -> Attached:
     """Raises MalformedError."""
     pins: list[NodeTerms] = []
     sole: list[str] = []
-    volumes: set[tuple[str, str]] = set()
     obstacles: list[Reason] = []
     waiting: list[VolumeClaim] = []
     for volume in pod.spec.volumes or ():
@@ -73,20 +74,17 @@ def attached_to(pod: Pod, around: Around) -> Attached:
         obstacles += hindered
         if claim is None:
             continue
-        if not hindered and waits_for_consumer(claim, around.classes):
-            if claim not in waiting and not pod.spec.node_name:  # on a node, nothing is left to be chosen
-                waiting.append(claim)
-            volumes.add((around.classes[class_of(claim)].provisioner, f"{pod.metadata.namespace}/{name}"))
+        undecided = not hindered and not pod.spec.node_name  # on a node, nothing is left to be chosen
+        if undecided and claim not in waiting and waits_for_consumer(claim, around.classes):
+            waiting.append(claim)
         if "ReadWriteOncePod" in (claim.spec.access_modes or ()):
             sole.append(name)
         bound = around.volumes.get(claim.spec.volume_name or "")
-        if bound is not None and bound.spec.csi is not None:
-            volumes.add((bound.spec.csi.driver, bound.spec.csi.volume_handle))
         if bound is not None and not hindered:
             pins += _pins(bound)
-    drivers = [driver for driver, _ in volumes]
+    drivers = [driver for driver, _ in disks_of(pod, around.claims, around.volumes, around.classes)]
     counters = tuple((ATTACH + driver, drivers.count(driver)) for driver in sorted(set(drivers)))
-    consumed = consumed_by(waiting, around.volumes, around.classes)
+    consumed = consumed_by(waiting, around.volumes, around.classes, around.capacities)
     return Attached(
         all_of=tuple(dict.fromkeys((*pins, *consumed.all_of))),
         sole_claims=tuple(dict.fromkeys(sole)),
@@ -137,7 +135,7 @@ def _pins(volume: PersistentVolume) -> list[NodeTerms]:
     found = [node_terms(affinity.required, fields=False)] if affinity and affinity.required else []
     labels = volume.metadata.labels or {}
     for key in _ZONE_LABELS:
-        zones = tuple(sorted({zone.strip() for zone in labels.get(key, "").split(_SEVERAL)}))
+        zones = tuple(sorted({zone.strip() for zone in labels.get(key, "").split(ZONE_SEPARATOR)}))
         if all(zones):  # one that is not there, or cannot be read, says nothing
             found.append(_in_zone(key, zones))
     return found
@@ -161,6 +159,9 @@ def _old_disk(volume: Volume) -> list[Reason]:
         "rbd": volume.rbd,
     }
     instead = "claim it as a PersistentVolume"
+    if is_untold(volume):
+        told = f"volume {volume.name} of kind azureDisk that is not managed"
+        return [reason(Code.UNSUPPORTED, feature=told, instead="use a managed disk")]
     return [
         reason(Code.UNSUPPORTED, feature=f"volume {volume.name} of kind {kind} in the pod itself", instead=instead)
         for kind, there in kinds.items()

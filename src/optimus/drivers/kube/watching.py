@@ -22,8 +22,19 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn, TypeVar
 
+from msgspec import structs
+
+from optimus.drivers.kube.capacities import Capacities
 from optimus.drivers.kube.claiming import Claims
-from optimus.drivers.kube.device_objects import ClaimTemplate, DeviceClass, ResourceClaim, ResourceSlice
+from optimus.drivers.kube.device_objects import (
+    API_VERSION,
+    ClaimTemplate,
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+)
+from optimus.drivers.kube.device_objects import GROUP as DEVICES_GROUP
+from optimus.drivers.kube.device_objects import VERSION as DEVICES_VERSION
 from optimus.drivers.kube.discovering import Discovery
 from optimus.drivers.kube.grouping import Kinds, ObjectRef
 from optimus.drivers.kube.grouping.podgroups import APIS
@@ -37,8 +48,11 @@ from optimus.drivers.kube.objects import (
     PersistentVolume,
     Pod,
     PriorityClass,
+    StorageCapacity,
     StorageClass,
+    StorageDriver,
     StorageNode,
+    VolumeAttachment,
     VolumeClaim,
 )
 from optimus.drivers.kube.volumes import Around, attach_limits
@@ -56,12 +70,14 @@ CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
 STORAGE_NODES = Resource("storage.k8s.io", "v1", "csinodes", namespaced=False)
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
 _PRIORITY_CLASSES = "priority classes"
-DEVICES = "resource.k8s.io/ResourceClaim"
-DEVICES_VERSION = "resource.k8s.io/v1"
-RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims")
-CLAIM_TEMPLATES = Resource("resource.k8s.io", "v1", "resourceclaimtemplates")
-DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", namespaced=False)
-SLICES = Resource("resource.k8s.io", "v1", "resourceslices", namespaced=False)
+STORAGE_DRIVERS = Resource("storage.k8s.io", "v1", "csidrivers", namespaced=False)
+ATTACHMENTS = Resource("storage.k8s.io", "v1", "volumeattachments", namespaced=False)
+CAPACITIES = Resource("storage.k8s.io", "v1", "csistoragecapacities")
+DEVICES = f"{DEVICES_GROUP}/ResourceClaim"
+RESOURCE_CLAIMS = Resource(DEVICES_GROUP, DEVICES_VERSION, "resourceclaims")
+CLAIM_TEMPLATES = Resource(DEVICES_GROUP, DEVICES_VERSION, "resourceclaimtemplates")
+DEVICE_CLASSES = Resource(DEVICES_GROUP, DEVICES_VERSION, "deviceclasses", namespaced=False)
+SLICES = Resource(DEVICES_GROUP, DEVICES_VERSION, "resourceslices", namespaced=False)
 OPTIONAL_S = 10.0
 """So long a kind of owners that cannot be read is waited for, once all others are there."""
 SILENT_S = 2 * QUIET_S
@@ -96,6 +112,7 @@ class Watching:
         self._reading: set[tuple[str, str, str]] = set()
         self._around: dict[str, dict[str, Any]] = {"claims": {}, "volumes": {}, "classes": {}}
         self._devices = Claims(catalog=mirror.around.devices.catalog)
+        self._capacities = Capacities()
 
     async def start(self) -> None:
         """Returns once everything that is there has been told, but for owners and priority classes where they cannot
@@ -108,11 +125,14 @@ class Watching:
         self._watch("volumes", VOLUMES, PersistentVolume, lambda change: self._beside("volumes", change))
         self._watch("classes", CLASSES, StorageClass, lambda change: self._beside("classes", change))
         self._watch("storage nodes", STORAGE_NODES, StorageNode, self._storage_node)
-        if await self.discovery.resource(DEVICES, DEVICES_VERSION) is not None:
-            self._watch("device claims", RESOURCE_CLAIMS, ResourceClaim, self._kept_in(self._devices.claims))
-            self._watch("claim templates", CLAIM_TEMPLATES, ClaimTemplate, self._kept_in(self._devices.templates))
-            self._watch("device classes", DEVICE_CLASSES, DeviceClass, self._kept_in(self._devices.catalog.classes))
-            self._watch("slices", SLICES, ResourceSlice, self._slice)
+        self._watch("attachments", ATTACHMENTS, VolumeAttachment, self._attachment)
+        self._watch("storage drivers", STORAGE_DRIVERS, StorageDriver, self._storage_driver)
+        self._watch("storage capacities", CAPACITIES, StorageCapacity, self._capacity)
+        if await self.discovery.resource(DEVICES, API_VERSION) is not None:
+            self._watch_devices()
+        else:
+            self._say_devices(served=False)
+            self.when_served(DEVICES, API_VERSION, self._begin_devices)
         needed = list(self.reflectors.values())
         self._watch(_PRIORITY_CLASSES, PRIORITY_CLASSES, PriorityClass, self._priority_class)
         await self._watch_owners()
@@ -237,6 +257,24 @@ class Watching:
             self._mirror.look_at_all()
         self._wake()
 
+    def _watch_devices(self) -> list[Reflector[Any]]:
+        known, before = self._devices, len(self.reflectors)
+        self._watch("device claims", RESOURCE_CLAIMS, ResourceClaim, self._kept_in(known.claims))
+        self._watch("claim templates", CLAIM_TEMPLATES, ClaimTemplate, self._kept_in(known.templates))
+        self._watch("device classes", DEVICE_CLASSES, DeviceClass, self._kept_in(known.catalog.classes))
+        self._watch("slices", SLICES, ResourceSlice, self._slice)
+        return list(self.reflectors.values())[before:]
+
+    async def _begin_devices(self) -> None:
+        """The server was upgraded meanwhile. Before all of them are known, none of them is."""
+        await asyncio.gather(*(one.synced.wait() for one in self._watch_devices()))
+        self._say_devices(served=True)
+
+    def _say_devices(self, *, served: bool) -> None:
+        self._devices = structs.replace(self._devices, served=served)
+        self._mirror.dependents.device_changed()
+        self._tell_beside()
+
     async def _begin_awaited(self) -> None:
         for awaited in list(self._awaited):
             kind, api_version, begin = awaited
@@ -321,17 +359,38 @@ class Watching:
         self._wake()
 
     def _beside(self, kind: str, change: Change[Any]) -> None:
-        there, dependents = self._around[kind], self._mirror.dependents
+        there = self._around[kind]
         before = there.get(change.key)
         _keep(there, change)
         match kind:
             case "claims":
-                dependents.claim_changed(change.key)
+                self._mirror.claim_changed(change.key)
             case "volumes":
-                dependents.volume_changed(before, there.get(change.key))
+                self._mirror.volume_changed(before, there.get(change.key))
             case _:
-                dependents.class_changed(change.key)
-        self._mirror.beside(Around(**self._around, devices=self._devices))
+                self._mirror.dependents.class_changed(change.key)
+        self._tell_beside()
+
+    def _attachment(self, change: Change[VolumeAttachment]) -> None:
+        self._mirror.attachment(change.key, None if change.what is What.DELETED else change.object)
+        self._wake()
+
+    def _storage_driver(self, change: Change[StorageDriver]) -> None:
+        if self._capacities.driver(change.key, None if change.what is What.DELETED else change.object):
+            for name, kind in self._around["classes"].items():
+                if kind.provisioner == change.key:
+                    self._mirror.dependents.class_changed(name)
+            self._tell_beside()
+
+    def _capacity(self, change: Change[StorageCapacity]) -> None:
+        changed = self._capacities.capacity(change.key, None if change.what is What.DELETED else change.object)
+        for name in changed:
+            self._mirror.dependents.class_changed(name)
+        if changed:
+            self._tell_beside()
+
+    def _tell_beside(self) -> None:
+        self._mirror.beside(Around(**self._around, capacities=self._capacities, devices=self._devices))
         self._wake()
 
     def _kept_in(self, known: dict[str, Any]) -> Callable[[Change[Any]], None]:
@@ -340,8 +399,7 @@ class Watching:
         def tell(change: Change[Any]) -> None:
             _keep(known, change)
             self._mirror.dependents.device_changed()
-            self._mirror.beside(Around(**self._around, devices=self._devices))
-            self._wake()
+            self._tell_beside()
 
         return tell
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from optimus.drivers.local.store import Submitted
 from optimus.lives import LeavingCause, Life, Place
+from optimus.lives.kinds import KINDS, Peers
 from optimus.lives.reconciling import grace_ms
 from optimus.model.nodes import Node
 
@@ -63,9 +64,16 @@ def environment(
         "OPTIMUS_GRACE_SECONDS": str(grace_ms(job.workload) // 1000),
         "OPTIMUS_STATUS_FILE": str(folder / "status.json"),
         "CUDA_VISIBLE_DEVICES": visible,
+        **_dress(one, life, place),
         **_threads(job.template.env),
         **dict(job.template.env),
     }
+
+
+def _dress(one: Submitted, life: Life, place: Place) -> dict[str, str]:
+    """What its type adds."""
+    peers = Peers(namespace="", service="", replicas={}, attempt=max(life.attempt, 1))
+    return dict(KINDS[one.job.job_type].dress(one.job, place.slot, peers).env)
 
 
 def from_where(one: Submitted, path: str) -> str:

@@ -19,6 +19,7 @@ from optimus.model.jobs import Job
 
 Slot = tuple[str, int]
 """Role and ordinal."""
+HERE = "127.0.0.1"
 
 
 class Rescale(StrEnum):
@@ -36,12 +37,13 @@ class Peers(Struct, frozen=True, kw_only=True):
     """Through which names are found: `<pod>.<service>`; empty for one that is alone."""
     replicas: dict[str, tuple[str, ...]]
     """By role: the names of its pods, by ordinal."""
+    job: str = ""
+    """Its name, with which those of its pods begin."""
     attempt: int = 1
-    addresses: Callable[[Slot], str] = str
-    """Where one of them is found, whether or not it is there yet."""
 
-    def address(self, slot: Slot) -> str:
-        return self.addresses(slot)
+    def address(self, role: str, ordinal: int) -> str:
+        """Where one of them is found, whether or not it is there yet; on one machine all are here."""
+        return f"{self.job}-{role}-{ordinal}.{self.service}" if self.service else HERE
 
 
 class Additions(Struct, frozen=True, kw_only=True):

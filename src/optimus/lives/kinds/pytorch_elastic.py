@@ -38,8 +38,8 @@ def _dress(job: Job, slot: Slot, peers: Peers) -> Additions:
         "PET_NNODES": f"{role.min}:{role.max}",
         "PET_NPROC_PER_NODE": str(max(role.request.gpu_count, 1) if whole else 1),
         "PET_RDZV_BACKEND": "c10d",
-        "PET_RDZV_ID": f"{job.id}/{peers.attempt}",
-        "PET_RDZV_ENDPOINT": f"{peers.address(FIRST)}:{port_of(job, peers.attempt)}",
+        "PET_RDZV_ID": f"{job.id}/{peers.attempt}".replace("/", "-"),  # it becomes the name of a folder
+        "PET_RDZV_ENDPOINT": f"{peers.address(*FIRST)}:{port_of(job, peers.attempt)}",
         "PET_RDZV_CONF": f"is_host={int(slot == FIRST)},last_call_timeout={LAST_CALL_S}",
         "PET_MAX_RESTARTS": str(RESTARTS),
         "PET_MONITOR_INTERVAL": "1",

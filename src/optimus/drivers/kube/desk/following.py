@@ -17,6 +17,7 @@ from typing import Any
 
 from optimus.client.connection import JobError
 from optimus.drivers.kube.desk import views
+from optimus.drivers.kube.desk.deciding import chosen
 from optimus.drivers.kube.desk.refusing import in_words
 from optimus.drivers.kube.desk.sight import Sight
 from optimus.drivers.kube.grouping import Kinds
@@ -79,10 +80,12 @@ def _watch(
             watching = Watching(client, sight.mirror, kinds, wake.set)
             try:
                 await watching.start()
-                await watch_queues(watching, sight.mirror)
+                set_up = await watch_queues(watching, sight.mirror)
                 watching.read_owners()
                 facts = sight.mirror.everything()
                 while not over.is_set():
+                    statuses = (one.status for one in set_up.queues.values())
+                    sight.decide_as(chosen(one for one in statuses if isinstance(one, dict)))
                     sight.take(facts, time.time_ns() // 1_000_000)
                     await asyncio.to_thread(_put, came, everything(sight), over)
                     facts = await _next(sight, watching, wake, over)

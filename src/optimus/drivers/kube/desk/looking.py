@@ -16,8 +16,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
+from msgspec import structs
+
+from optimus.drivers.kube.capacities import Capacities
+from optimus.drivers.kube.desk.deciding import chosen
 from optimus.drivers.kube.desk.sight import Denied, Sight
-from optimus.drivers.kube.device_objects import ClaimTemplate, DeviceClass, ResourceClaim, ResourceSlice
+from optimus.drivers.kube.device_objects import (
+    API_VERSION,
+    ClaimTemplate,
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+)
 from optimus.drivers.kube.discovering import Discovery
 from optimus.drivers.kube.grouping import Kinds, ObjectRef
 from optimus.drivers.kube.grouping.podgroups import APIS
@@ -28,22 +38,27 @@ from optimus.drivers.kube.objects import (
     PersistentVolume,
     Pod,
     PriorityClass,
+    StorageCapacity,
     StorageClass,
+    StorageDriver,
     StorageNode,
+    VolumeAttachment,
     VolumeClaim,
 )
 from optimus.drivers.kube.queues import POOLS, QUEUES, Unreadable, read_pool, read_queue
 from optimus.drivers.kube.volumes import Around, attach_limits
 from optimus.drivers.kube.watching import (
+    ATTACHMENTS,
+    CAPACITIES,
     CLAIM_TEMPLATES,
     CLAIMS,
     CLASSES,
     DEVICE_CLASSES,
     DEVICES,
-    DEVICES_VERSION,
     PRIORITY_CLASSES,
     RESOURCE_CLAIMS,
     SLICES,
+    STORAGE_DRIVERS,
     STORAGE_NODES,
     VOLUMES,
     with_kind,
@@ -108,6 +123,7 @@ class _Reading:
             return False
         await self._missing()
         self.sight.denied = tuple(dict.fromkeys(self.denied))
+        self.sight.decide_as(chosen(self.sight.statuses.values()))
         self.sight.take(mirror.everything(), time.time_ns() // 1_000_000)
         return True
 
@@ -131,20 +147,36 @@ class _Reading:
                 claims={f"{one.metadata.namespace}/{one.metadata.name}": one for one in claims or ()},
                 volumes={one.metadata.name: one for one in volumes or ()},
                 classes={one.metadata.name: one for one in classes or ()},
+                capacities=await self._capacities(),
                 devices=mirror.around.devices,
             )
         )
         await self._devices()
         for driver in await self._listed(STORAGE_NODES, StorageNode) or ():
             mirror.storage_node(driver.metadata.name, attach_limits(driver))
+        for attachment in await self._listed(ATTACHMENTS, VolumeAttachment) or ():
+            mirror.attachment(attachment.metadata.name, attachment)
         return nodes is not None and queues
+
+    async def _capacities(self) -> Capacities:
+        """Where one of the two is forbidden nobody says where there is room, and so it may be anywhere."""
+        drivers, published = await asyncio.gather(
+            self._listed(STORAGE_DRIVERS, StorageDriver), self._listed(CAPACITIES, StorageCapacity)
+        )
+        found = Capacities()
+        for one in drivers or () if published is not None else ():
+            found.driver(one.metadata.name, one)
+        for each in published or ():
+            found.capacity(f"{each.metadata.namespace}/{each.metadata.name}", each)
+        return found
 
     async def _devices(self) -> None:
         """Of Kubernetes that has them."""
-        if await self._discovery.resource(DEVICES, DEVICES_VERSION) is None:
-            return
         mirror = self.sight.mirror
         known = mirror.around.devices
+        if await self._discovery.resource(DEVICES, API_VERSION) is None:
+            mirror.surroundings(structs.replace(mirror.around, devices=structs.replace(known, served=False)))
+            return
         claims, templates, classes, slices = await asyncio.gather(
             self._listed(RESOURCE_CLAIMS, ResourceClaim),
             self._listed(CLAIM_TEMPLATES, ClaimTemplate),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from optimus.drivers.kube.desk.deciding import Choice
 from optimus.drivers.kube.grouping import Kinds
 from optimus.drivers.kube.mirror import Mirror
 from optimus.drivers.kube.objects import Anything
@@ -76,6 +77,8 @@ class Sight:
         self.promised: frozenset[str] = frozenset()
         self.holds: list[Kept] = []
         self.reserved: list[Kept] = []
+        self.remark = ""
+        """What is to be known of the policy."""
         self._engine = Engine()
 
     @property
@@ -85,6 +88,10 @@ class Sight:
     def pool_of(self) -> dict[str, str]:
         """By node; empty where only one namespace can be seen."""
         return {node.name: view.pool.name for view in self._engine.state.pool_views for node in view.nodes}
+
+    def decide_as(self, choice: Choice) -> None:
+        self.remark = choice.remark
+        self._engine.policy, self._engine.policy_reference = choice.policy, choice.reference
 
     def take(self, facts: Sequence[Observation], now_ms: int) -> None:
         """What is new; then what would be decided now."""

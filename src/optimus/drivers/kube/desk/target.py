@@ -250,7 +250,7 @@ class OnCluster:
         return sight
 
     def _remark(self, sight: Sight) -> None:
-        texts = [*sight.unusable]
+        texts = [*sight.unusable, *([sight.remark] if sight.remark and sight.whole else ())]
         if sight.denied and sight.whole:
             texts.append(f"not all could be read, so reasons may be less exact: no right to {rights(sight.denied)}")
         elif sight.denied:

@@ -21,7 +21,6 @@ from msgspec import structs
 
 from optimus.drivers.kube.jobs import arrays
 from optimus.drivers.kube.jobs.keeping import Kept, as_status, kept_in, remembered, status_of
-from optimus.lives.kinds import Rescale
 from optimus.drivers.kube.jobs.last_words import LastWords, last_words
 from optimus.drivers.kube.jobs.placing import places_for
 from optimus.drivers.kube.jobs.reading import Written, because, held_because, target_of
@@ -40,6 +39,7 @@ from optimus.drivers.kube.jobs.telling import Seen, look_at_rescale_ms, told, to
 from optimus.drivers.kube.jobs.words import ENDED, KEPT, REVISION, WORKER, pod_name
 from optimus.drivers.kube.objects import Pod
 from optimus.lives import Ended, Leaving, LeavingCause, Outcome, Replica, reconcile
+from optimus.lives.kinds import Rescale
 from optimus.lives.reconciling import end, told_to_leave
 from optimus.model.gangs import chains
 from optimus.model.jobs import JobType
@@ -206,7 +206,8 @@ class _Turn:
         for one in asked:
             others = sum(p.role == one.role for p in self.life.places) - sum(a.role == one.role for a in asked)
             in_place = self.written.kind.rescale is Rescale.IN_PLACE
-            if others < least.get(one.role, 1) or not in_place or one.role != WORKER:
+            missed = in_place and one.role == WORKER and one.slot != self.written.kind.anchor
+            if others < least.get(one.role, 1) or not missed:
                 return one
         return None
 

@@ -14,11 +14,11 @@ from typing import Any
 from msgspec import Struct
 
 from optimus.drivers.kube.jobs import words
-from optimus.lives.kinds import Additions, Peers
 from optimus.drivers.kube.jobs.reading import USUAL_SIGNAL, Written
 from optimus.drivers.kube.objects import Anything
 from optimus.drivers.kube.requests import FRACTION, GPU_MEMORY, MODELS
 from optimus.lives import LeavingCause, Life
+from optimus.lives.kinds import Additions, Peers
 from optimus.lives.reconciling import grace_ms
 from optimus.model.gangs import chains
 from optimus.model.jobs import Job
@@ -127,7 +127,13 @@ def peers_of(thing: Anything, written: Written, life: Life) -> Peers:
     named: dict[str, tuple[str, ...]] = {}
     for place in sorted(life.places, key=lambda one: one.slot):
         named[place.role] = (*named.get(place.role, ()), words.pod_name(meta.name, *place.slot))
-    return Peers(namespace=meta.namespace, service=meta.name if written.several else "", replicas=named)
+    return Peers(
+        namespace=meta.namespace,
+        service=meta.name if written.several else "",
+        replicas=named,
+        job=meta.name,
+        attempt=max(life.attempt, 1),
+    )
 
 
 # -- the spec ---------------------------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from optimus.lives.kinds import Kind
 from optimus.drivers.kube.jobs.words import WORKER
 from optimus.lives import Place, Replica
+from optimus.lives.kinds import Kind
 
 
 def places_for(

@@ -12,10 +12,10 @@ from typing import Any
 from msgspec import Struct, structs
 
 from optimus.api.building.submitted import read_cluster_job
-from optimus.lives.kinds import KINDS, Kind
 from optimus.drivers.kube.jobs.times import read_time
 from optimus.drivers.kube.jobs.words import HELD_BECAUSE, TARGET_BECAUSE, WORKER, pod_name
 from optimus.drivers.kube.objects import Anything
+from optimus.lives.kinds import KINDS, Kind
 from optimus.model.jobs import Job
 from optimus.model.workloads import Group, Role
 
