@@ -61,6 +61,7 @@ kube-build: $(READY)  ## build etcd, Kubernetes, KWOK, operators, helm and promt
 	@$(BIN)/python -m hack.controlplane build
 	@$(BIN)/python -m hack.operators
 	@$(BIN)/python -m hack.charting
+	@$(BIN)/python -m hack.frameworks
 
 kube-up: $(READY)  ## a real Kubernetes control plane on this machine, with nodes that only seem to be there (PROFILE=real: two real ones)
 	@$(BIN)/python -m hack.controlplane up $(if $(PROFILE),--profile $(PROFILE)) $(ARGS)

@@ -15,7 +15,7 @@ import optimus
 from optimus.inside.asking import REQUEST
 from optimus.inside.contract import LEFT_ON_REQUEST
 from optimus.inside.loops import FINISHED
-from tests.inside.jobs import Job
+from tests.inside.jobs import Attempt, Job
 
 
 def test_without_optimus_and_without_a_folder_it_is_an_ordinary_loop(
@@ -205,6 +205,33 @@ def test_a_rank_that_leaves_alone_waits_for_nobody(tmp_path: Path) -> None:
     assert not [name for name in job.saved() if name.startswith(".leaving")]
     first.ask()
     assert first.end().code == 143
+
+
+def test_under_torchrun_all_leave_when_one_is_asked_and_the_first_of_all_saves(tmp_path: Path) -> None:
+    """It starts all of them again, however many there are then; ranks are its own, over all replicas."""
+    job = Job(
+        tmp_path,
+        """
+        import time
+        import optimus
+        for step in optimus.steps(1_000_000, state={}):
+            if step == 0:
+                print("begun", flush=True)
+            time.sleep(0.01)
+        """,
+    )
+
+    def started(rank: int) -> Attempt:
+        told = {"RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": "2", "MASTER_PORT": "4711"}
+        return job.start(rank=rank, OPTIMUS_ATTEMPT="1", TORCHELASTIC_RUN_ID="train", **told)
+
+    first, other = started(0), started(1)
+    assert first.line() == other.line() == "begun"
+    other.ask()
+    assert (first.end().code, other.end().code) == (143, 143)
+    assert [name for name in job.saved() if not name.startswith(".")], "the first one has saved"
+    steps = {job.status(rank)["step"] for rank in (0, 1)}
+    assert len(steps) == 1, "all of them after the same step"
 
 
 def test_replicas_that_work_alone_save_each_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,11 +92,12 @@ def ensure() -> None:
     with (folder / ".packages.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if packages := missing():
-            _install(packages)
+            install(packages, "real nodes need")
 
 
-def _install(packages: list[str]) -> None:
-    by_hand = f"install by hand what real nodes need: {' '.join(packages)}"
+def install(packages: list[str], who_needs: str) -> None:
+    """As root, from Debian."""
+    by_hand = f"install by hand what {who_needs}: {' '.join(packages)}"
     apt = shutil.which("apt-get")
     if apt is None:
         raise RealNodesError(f"there is no apt-get here; {by_hand}")

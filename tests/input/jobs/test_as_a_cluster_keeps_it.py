@@ -89,10 +89,10 @@ def test_signals_it_takes_are_signals_here() -> None:
     assert [JobCheckpointSpec.model_validate({"signal": name}).signal for name in caught] == [f"SIG{n}" for n in caught]
 
 
-def test_one_machine_runs_two_of_its_types() -> None:
+def test_one_machine_runs_three_of_its_types() -> None:
     for job_type in JobType:
         [error] = load_submission_data(job("x", jobType=str(job_type))).errors or (None,)
-        runs = job_type in (JobType.JOB, JobType.INTERACTIVE)
+        runs = job_type in (JobType.JOB, JobType.PYTORCH_ELASTIC, JobType.INTERACTIVE)
         assert (error is None) == runs
         assert runs or f"this version cannot run {job_type} jobs" in str(error)
 

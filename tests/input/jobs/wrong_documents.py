@@ -17,8 +17,12 @@ TYPES_AND_COUNTS: dict[str, tuple[str, str]] = {
         "spec.replicaSpec.minReplica: unknown key minReplica (did you mean minReplicas?)",
     ),
     "a known type that does not run yet": (
-        "{command: x, jobType: PyTorchElastic}",
-        "spec.jobType: this version cannot run PyTorchElastic jobs (it runs Job and Interactive)",
+        "{command: x, jobType: HorovodElastic}",
+        "spec.jobType: this version cannot run HorovodElastic jobs (it runs Job, PyTorchElastic and Interactive)",
+    ),
+    "an array of another type": (
+        "{command: x, jobType: PyTorchElastic, arraySize: 3}",
+        "spec.arraySize: a PyTorchElastic job cannot be an array (leave arraySize out, or write jobType: Job)",
     ),
     "a type nobody knows": (
         "{command: x, jobType: interactve}",
