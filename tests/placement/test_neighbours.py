@@ -9,7 +9,7 @@ from msgspec import structs
 from optimus.engine.engine import Engine
 from optimus.model.nodes import Device, ForeignUsage, Node, Taint, Toleration
 from optimus.model.observations import NodeSeen, Observation, PoolSeen, QueueSeen, SlotGone, SlotRunning, WorkloadSeen
-from optimus.model.plans import Evict, Plan, Start
+from optimus.model.plans import Evict, Hold, Plan, Start
 from optimus.model.pools import NodePool
 from optimus.model.queues import GPU, PoolQuota, Queue, Quota
 from optimus.model.reasons import Code, reason
@@ -270,3 +270,18 @@ def test_a_full_node_says_so_by_places_for_pods() -> None:
     full = [node("n0", "a", accelerators={"~pods": 1}, foreign=ForeignUsage(accelerators={"~pods": 1}))]
     (wait,) = decided(full, work("w", gpu=0, counted=("~pods",))).waiting
     assert wait.reason.text() == "no node of pool default has a place for a pod on one node"
+
+
+def test_who_is_in_the_way_by_a_rule_has_to_have_left_though_there_is_room_for_both() -> None:
+    """Preemption finds the place as if the victim were gone; until it is, it is a neighbour."""
+    older = work("older", rules=(APART_FROM_WEB,), counted=("~near/web",), gpu=0)
+    urgent = work("urgent", rules=(APART_FROM_WEB,), counted=("~near/web",), gpu=0)
+    engine = Engine()
+    begun = engine.step([NodeSeen(node("n0", "a")), QueueSeen(Queue(name="q")), WorkloadSeen(older)], 0)
+    assert places(begun) == {"team/older": ["n0"]}
+    engine.step([SlotRunning("team/older", "worker", 0, "n0")], 1)
+    plan = engine.step([WorkloadSeen(structs.replace(urgent, priority=1_000))], 2)
+    assert [type(one) for one in plan.actions] == [Evict, Hold]
+    assert engine.step([], 3).actions == (), "it is still there"
+    plan = engine.step([SlotGone("team/older", "worker", 0)], 4)
+    assert places(plan) == {"team/urgent": ["n0"]}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from optimus.decide import still_there
 from optimus.decide.durations import elapsed_ms
 from optimus.decide.quotas import largest_amount, limits_allow_now, standing_refusal
 from optimus.decide.shares import Shares, compute_shares
@@ -271,8 +272,23 @@ def _room_is_free(world: World, slots: list[int]) -> bool:
         return False
     if not all(board.now.gpus[at] >= milli for at, milli in need_gpus.items()):
         return False
+    if _neighbours_are_leaving(world, pool, slots):
+        return False
     queue = int(world.columns.queue[world.slots.workload[slots[0]]])
     return queue >= 0 and limits_allow_now(world, queue, pool, total)
+
+
+def _neighbours_are_leaving(world: World, pool: int, slots: list[int]) -> bool:
+    row = int(world.slots.workload[slots[0]])
+    spec, chains = world.spec(row), world.signature(row).chains
+    nodes: dict[int, set[int]] = {}
+    for slot in slots:
+        nodes.setdefault(int(world.slots.role[slot]), set()).add(int(world.node_index[world.slots.node[slot]]))
+    return any(
+        still_there.breaks(world, world.shape(spec, chains[role].role, pool).rules, pool, places)
+        for role, places in nodes.items()
+        if chains[role].role.where.neighbours
+    )
 
 
 def _by_name(world: World, rows: Ints) -> list[int]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import structs
 
+from optimus.decide import still_there
 from optimus.decide.asks import Ask
 from optimus.decide.boards import Board
 from optimus.decide.clearing import movers_by_node, to_move, whole_free
@@ -145,7 +146,7 @@ class Taker:
             board, queue = world.boards[promised[0].pool], int(world.columns.queue[row])
             amount = sum((seating.amount() for seating in promised), np.zeros_like(draft.change))
             whole = Seating(promised[0].pool, [seats for seating in promised for seats in seating.seats])
-            free = _is_free_now(whole, board.now.scalars, board.now.gpus)
+            free = _is_free_now(whole, board.now.scalars, board.now.gpus) and not still_there.blocks(world, whole)
             if free and limits_allow_now(world, queue, whole.pool, amount):
                 world.fulfil(row)
 
@@ -153,7 +154,7 @@ class Taker:
         """Whether the workload could have these seats at once."""
         world = self.world
         board, queue = world.boards[seating.pool], int(world.columns.queue[row])
-        free = _is_free_now(seating, board.now.scalars, board.now.gpus)
+        free = _is_free_now(seating, board.now.scalars, board.now.gpus) and not still_there.blocks(world, seating)
         return free and over_limit(world, queue, seating.pool, seating.amount()) is None
 
     def give(self, row: int, seating: Seating, *, grows: bool) -> None:
