@@ -58,8 +58,9 @@ class Server(Writer):
             if write.version != self.world.job["metadata"]["resourceVersion"]:
                 return Conflict("the object has been modified")
         self.world._do(write)
+        answer = msgspec.json.encode(self.world.job)
         self.done()
-        return Done(msgspec.json.encode(self.world.job))
+        return Done(answer)
 
     def made(self, resource: Resource = PODS) -> list[str]:
         return [one.name for one in self.asked if isinstance(one, Create) and one.resource == resource]
@@ -173,6 +174,38 @@ async def test_a_quota_is_asked_once_and_said_in_its_words() -> None:
         assert len(story.world.pods) == 8
         blocked = story.world.condition("Blocked")
         assert blocked is not None and blocked["status"] == "False"
+
+
+async def test_an_answer_that_is_older_than_what_the_watch_has_told_since() -> None:
+    """Between our write and its answer the scheduler writes its number, and the watch tells of both."""
+    story = Story(job_spec(2))
+
+    def faster() -> None:
+        story.watch()
+        if story.server.of_status() == 1 and "targetReplicas" not in story.world.job["spec"]["replicaSpec"]:
+            story.target(2)
+
+    story.server.done = faster
+    async with running(story):
+        for _ in range(3):
+            await story.passes()
+        assert story.server.made() == ["train-worker-0", "train-worker-1"]
+
+
+async def test_what_is_behind_our_own_write_is_looked_at_again_by_itself() -> None:
+    """Somebody changes the job while the watch hangs; it tells of that, and nothing else happens."""
+    story = Story(job_spec(2))
+    story.blind()
+    async with running(story):
+        story.world.job["spec"]["replicaSpec"]["targetReplicas"] = 2
+        story.world._changed(spec=True)
+        await story.passes()
+        story.server.done = story.watch
+        story.sight.job(story.world.thing())
+        await story.passes()
+        for _ in range(3):
+            await story.passes(11)
+        assert story.server.made() == ["train-worker-0", "train-worker-1"]
 
 
 async def test_a_status_that_somebody_changed_meanwhile() -> None:

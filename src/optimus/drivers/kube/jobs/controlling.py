@@ -55,7 +55,8 @@ class Case:
         self.ours: Anything | None = None
         """As it was after we wrote it, until the watch has caught up."""
         self.base = ""
-        """The version that the watch had then."""
+        """The version that the watch had when that was begun. Not when it was answered: it may have told of the answer
+        by then, and of what somebody else has written after it."""
         self.since = 0.0
         self.certain = ""
         """The version that is the newest, for certain."""
@@ -197,22 +198,26 @@ class Controlling:
         if version == ours.metadata.resource_version or not behind or self._clock() > case.since + OURS_S:
             case.ours = None
             return seen
+        self._look_again(seen.metadata.uid, OURS_S)
         return ours
 
-    def _keep(self, uid: str, case: Case, ours: Anything) -> None:
-        seen = self._sight.jobs.get(uid)
-        case.ours, case.base = ours, seen.metadata.resource_version if seen is not None else ""
+    def _keep(self, case: Case, ours: Anything, base: str) -> None:
+        case.ours, case.base = ours, base
         case.since, case.certain = self._clock(), ours.metadata.resource_version
+
+    def _seen_version(self, uid: str) -> str:
+        seen = self._sight.jobs.get(uid)
+        return seen.metadata.resource_version if seen is not None else ""
 
     def _now_ms(self) -> int:
         return self._began_ms + int((self._clock() - self._began_s) * 1000)
 
     async def _fetch_newest(self, case: Case, thing: Anything) -> None:
-        meta = thing.metadata
+        meta, base = thing.metadata, self._seen_version(thing.metadata.uid)
         found = await self._fetch_job(meta.namespace, meta.name)
         if found is None or found.metadata.uid != meta.uid:
             return  # the watch tells it soon
-        self._keep(meta.uid, case, found)
+        self._keep(case, found, base)
         self._look_again(meta.uid, 0.0)
 
     async def _make_sure(self, case: Case, thing: Anything, found: Look) -> None:
@@ -248,7 +253,7 @@ class Controlling:
     # -- what comes of it ---------------------------------------------------------------------------------------------
 
     async def _send(self, uid: str, case: Case, thing: Anything, written: Written | str, found: Look) -> None:
-        readable = written if isinstance(written, Written) else None
+        readable, base = written if isinstance(written, Written) else None, self._seen_version(uid)
         for stage in stages(thing, readable, found, self._scheduler):
             verdict = await self._sending.send(uid, self._allowed(uid, case, stage))
             if not verdict.ok:
@@ -257,7 +262,7 @@ class Controlling:
             if verdict.left_out:
                 self._look_again(uid, SENT_S)
             if _is_status(stage):
-                self._wrote(uid, case, verdict.answer)
+                self._wrote(case, verdict.answer, base)
                 self._say(thing, found)
         if case.trouble is not None and not found.make:
             case.trouble = None
@@ -273,10 +278,10 @@ class Controlling:
         self._look_again(uid, case.not_before - now)
         return self._sending.without_creates(stage)
 
-    def _wrote(self, uid: str, case: Case, answer: bytes | None) -> None:
+    def _wrote(self, case: Case, answer: bytes | None, base: str) -> None:
         with contextlib.suppress(msgspec.MsgspecError):
             ours = msgspec.json.decode(answer or b"", type=Anything)
-            self._keep(uid, case, ours)
+            self._keep(case, ours, base)
             case.gone &= set(kept_in(ours, "")[0].known.values())
 
     async def _refused(self, uid: str, case: Case, thing: Anything, verdict: Verdict) -> None:
