@@ -5,7 +5,8 @@
 
 A round is a control plane of its own with the real operators of JobSet and PyTorchJob, three controllers, and twenty
 kills at moments that its number decides (`killing` says what one is, and which of them count). Every other round has
-the native PodGroup of Kubernetes; every fifth has the lease that people have, the others the shortest. Then leaders
+the native PodGroup of Kubernetes; every fifth, from the second on, has the lease that people have, the others the
+shortest. Then leaders
 whose binds land after their death (`--late`). What has passed is written to benchmarks/results/kube_faults.json after
 every round.
 """
@@ -50,7 +51,7 @@ def play(number: int, turn: Callable[[Killing], T], times: int = KILLS) -> list[
         for operator in (JOBSET, TRAINING_OPERATOR):
             start(plane, operator)
         world = World(plane, f"round-{number}")
-        world.lease_s = INSTALLED_LEASE_S if number % 5 == 0 else LEASE_S
+        world.lease_s = INSTALLED_LEASE_S if number % 5 == 2 else LEASE_S
         try:
             with Front(plane, seed=number) as front:
                 killing = Killing(world, front, number, (*DRAWS, NATIVE) if native else DRAWS)
