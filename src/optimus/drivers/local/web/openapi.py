@@ -161,7 +161,11 @@ ROUTES: dict[tuple[str, str], Route] = {
         answers=Line,
         query={
             "follow": _text("1: until it is over.", enum=["0", "1"]),
-            "tail": {"type": "integer", "minimum": 0, "description": "The last lines of each start only."},
+            "tail": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "The last lines of each replica only, over all its starts.",
+            },
             "replica": _text(
                 "Of this replica only, such as worker-0; of an array 3-worker-0, or the number of a part."
             ),
