@@ -153,6 +153,7 @@ ROUTES: dict[tuple[str, str], Route] = {
                 "description": "Then the futures that are done have to do.",
             },
             "forecast": _text("0: without when it starts.", enum=["0", "1"]),
+            "page": _text("1: with the page that people read, as text in `page`.", enum=["0", "1"]),
         },
         errors=(404, 422, 500, 503),
     ),
