@@ -44,8 +44,8 @@ def test_what_the_readme_says_works(example: Path, tmp_path: Path, monkeypatch: 
             said += ran.stdout
             if words[1] == "submit" and words[-1].endswith("speech.yaml"):
                 until(lambda: machine.job("speech-train")["runningReplicas"] == 8, "speech has borrowed everything")
-        for words in SHOWS[example.name].split("|"):
-            assert words in said, said
+        for line in SHOWS[example.name].split("|"):
+            assert line in said, said
         until(lambda: all(job["final"] for job in machine.api.get("/v1/jobs")), "all of it ends")
         phases = {job["phase"] for job in machine.api.get("/v1/jobs")}
         assert phases <= {"Succeeded", "Cancelled"}, phases
