@@ -97,12 +97,14 @@ class Forking:
 
     def __init__(self) -> None:
         self.line, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        mine = {name: value for name, value in os.environ.items() if not name.startswith("OPTIMUS_")}
+        """Without a store: at its end a story kills whoever was started with its own."""
         with far:
             self.line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MOST)
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.calling", str(far.fileno())],
                 cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": SOURCES, "OPENBLAS_NUM_THREADS": "1"},
+                env={**mine, "PYTHONPATH": SOURCES, "OPENBLAS_NUM_THREADS": "1"},
                 pass_fds=[far.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,

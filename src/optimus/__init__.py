@@ -13,6 +13,7 @@ TYPE_CHECKING = False  # as in `typing`, whose import alone takes longer than th
 if TYPE_CHECKING:
     from optimus.client.connection import ApiError as ApiError
     from optimus.client.connection import JobError as JobError
+    from optimus.client.jobs import Explanation as Explanation
     from optimus.client.jobs import Job as Job
     from optimus.client.jobs import JobFailedError as JobFailedError
     from optimus.client.jobs import JobList as JobList
@@ -53,7 +54,9 @@ INSIDE_A_JOB = frozenset(
 HOMES = {
     **dict.fromkeys(INSIDE_A_JOB, "optimus.inside"),
     **dict.fromkeys(("ApiError", "JobError"), "optimus.client.connection"),
-    **dict.fromkeys(("Job", "JobFailedError", "JobList", "LogLine", "job", "jobs"), "optimus.client.jobs"),
+    **dict.fromkeys(
+        ("Explanation", "Job", "JobFailedError", "JobList", "LogLine", "job", "jobs"), "optimus.client.jobs"
+    ),
     **dict.fromkeys(("submit", "submit_all"), "optimus.client.submitting"),
 }
 """Name -> where it is found. The client is newer than Python 3.9, and nothing of it is needed inside a job."""

@@ -16,6 +16,7 @@ from optimus.engine.copying import CopyError, copy_of, engine_of, read_copy
 from optimus.engine.engine import Engine
 from optimus.engine.journal_past import Past, gathered
 from optimus.explaining import Ask, Explanation, explain
+from optimus.explaining.page import plain
 from optimus.explaining.seen import ReplicaSeen, WhySeen
 from optimus.explaining.starts import FORECAST, NEVER, NOW, UNKNOWN
 from optimus.model.observations import SlotFailed, WorkloadEnded, WorkloadSeen
@@ -71,6 +72,14 @@ def page(told: Explanation) -> str:
     out = StringIO()
     report(Printer(Console(file=out, width=200)), told, wide=False)
     return out.getvalue()
+
+
+@pytest.mark.parametrize("name", ["runs", "waits", "longer"])
+def test_the_plain_page_is_what_a_pipe_gets(name: str) -> None:
+    told = moment(LINE).explain(name, Ask(samples=2, seconds=PATIENT_S))
+    told = structs.replace(told, notes=("something is not known",))
+    assert plain(told) + "\n" == page(told)
+    assert ("What would start it now" in page(told)) == (name != "runs")
 
 
 def test_a_range_says_when_nothing_is_known_of_who_else_comes() -> None:

@@ -61,6 +61,13 @@ def test_it_says_what_the_command_says(up: Up) -> None:
     assert told == page and told["why"]["code"] and told["suggestions"]
 
 
+def test_the_page_comes_with_it_where_it_is_asked_for(up: Up) -> None:
+    said = up.cli("explain", "first").stdout
+    told = explained(up, "first", page=1)
+    assert told["page"].splitlines()[:3] == said.splitlines()[:3] and told["state"] == "running"
+    assert "page" not in explained(up, "first")
+
+
 def test_it_says_when_it_starts(up: Up) -> None:
     start = explained(up, "second", samples=3)["start"]
     assert (start["state"], start["samples"], start["claim"]) == ("forecast", 3, "guess")
@@ -78,7 +85,7 @@ def test_one_that_runs_and_one_that_is_over_need_no_futures(up: Up) -> None:
         ({"samples": "0"}, "samples is a number from 1 to 1,000, not 0"),
         ({"seconds": "61"}, "seconds is a number from 1 to 60, not 61"),
         ({"forecast": "maybe"}, "forecast is 1 or 0, not maybe"),
-        ({"depth": "3"}, "unknown parameter depth; known are samples, seconds, forecast"),
+        ({"depth": "3"}, "unknown parameter depth; known are samples, seconds, forecast, page"),
     ],
 )
 def test_a_wrong_question_is_told_what_is_wrong(up: Up, query: dict[str, str], words: str) -> None:

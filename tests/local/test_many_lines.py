@@ -91,6 +91,36 @@ def test_who_is_cut_off_in_the_middle_of_lines_that_came_together_sees_each_once
     assert "\n".join(texts) == content.decode().removesuffix("\n") and broken.times > 3
 
 
+class LosesTheTail:
+    """A stand-in for the connection: the first stream is asked for a tail and breaks off, the next one tells it all."""
+
+    def __init__(self, runs: Path) -> None:
+        self.runs, self.tails = runs, list[int | None]()
+
+    def look_again(self) -> None:
+        pass
+
+    def get(self, _: str) -> dict[str, bool]:
+        return {"final": True}
+
+    def lines(self, _: str, *, tail: int | None, **__: object) -> Iterator[dict[str, Any]]:
+        self.tails.append(tail)
+        yield from [msgspec.to_builtins(one) for one in records(self.runs, together=True, tail=tail)]
+        if len(self.tails) == 1:
+            raise Unreachable("it broke off")
+
+
+def test_who_is_cut_off_after_a_tail_does_not_hear_of_earlier_attempts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("optimus.client.waiting.time.sleep", lambda _seconds: None)
+    for attempt in (1, 2):
+        wrote(tmp_path, b"%d\n" % attempt, f"u-{attempt}-worker-0-{attempt}")
+    lost: Any = LosesTheTail(tmp_path)
+    found = lines(lost, "default/one", follow=True, tail=1, replica="")
+    assert ([line["text"] for line in found], lost.tails) == (["2"], [1, None])
+
+
 def test_many_lines_are_few_records(tmp_path: Path) -> None:
     wrote(tmp_path, b"".join(b"%d\n" % number for number in range(300_000)))
     found = records(tmp_path, together=True)

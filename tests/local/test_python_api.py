@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -244,14 +246,27 @@ def test_why_it_waits_in_the_words_of_the_command_line(up: Up, monkeypatch: pyte
     monkeypatch.setenv("FORCE_COLOR", "1")  # as in a notebook
     job = optimus.submit("sleep 60", gpus=40, name="too-large")
     try:
-        told = job.explain(forecast=False)
+        with monkeypatch.context() as nothing_is_started:
+            nothing_is_started.setattr(subprocess, "Popen", None)
+            told = job.explain(forecast=False)
         assert "no node of pool default has 40 GPUs on one node" in told and "What would start it now" in told
-        assert "\x1b" not in told
+        assert "\x1b" not in told and told == str(told) == repr(told)
+        assert told.why is not None and told.why["code"] == "NoSuchDevice" == told.record["why"]["code"]
+        assert told.start is not None and told.start["state"] == "never"
+        assert told.suggestions and told.suggestions[0]["words"] in told
+        assert pickle.loads(pickle.dumps(told)).record == told.record
+        page = up.cli("explain", "too-large", "--no-forecast").stdout
+        assert _ageless(told + "\n") == _ageless(page), "the very same page"
     finally:
         job.cancel()
     gone = optimus.submit("true", name="gone")
     gone.wait()
-    assert "Succeeded" in gone.explain(forecast=False)
+    told = gone.explain()
+    assert "Succeeded" in told and (told.start, told.suggestions) == (None, [])
+
+
+def _ageless(page: str) -> str:
+    return re.sub(r"for \d+s", "for a while", page)
 
 
 def test_importing_it_is_light() -> None:

@@ -91,6 +91,15 @@ def test_the_tail_is_that_of_the_whole_log(tmp_path: Path, tail: int, follow: bo
     assert read(tmp_path, tail=tail, follow=follow) == expected[len(expected) - min(tail, 399) :]
 
 
+def test_the_tail_is_that_of_each_replica_over_all_its_starts(tmp_path: Path) -> None:
+    for attempt, lines in enumerate(("a\nb\nc\n", "d\n", "e\n"), 1):
+        wrote(tmp_path, lines.encode(), f"u-{attempt}-worker-0-{attempt}0")
+        wrote(tmp_path, lines.upper().encode(), f"u-{attempt}-worker-1-{attempt}1")
+    assert read(tmp_path, tail=3) == ["3 c", "1 d", "1 e", "3 C", "1 D", "1 E"]
+    assert read(tmp_path, tail=1, follow=True) == ["1 e", "1 E"]
+    assert len(read(tmp_path)) == 10
+
+
 @pytest.mark.parametrize("end", ["", "\n"])
 def test_a_line_longer_than_any_piece_is_one_line(tmp_path: Path, end: str) -> None:
     wrote(tmp_path, f"first\n{'y' * 1_000_000}\nlast{end}".encode())

@@ -64,6 +64,20 @@ def test_an_address_that_was_left_and_nobody_answers(tmp_path: Path) -> None:
     ) in ran.stderr
 
 
+def test_one_that_could_not_write_down_its_address_is_named(up: Up) -> None:
+    """As on a disk that was full before its first start."""
+    address = up.folder / "address"
+    kept = address.read_text()
+    address.unlink()
+    try:
+        ran = asked(up.folder, "get", "jobs")
+        assert ran.returncode == 1 and f"an `optimus up` runs on store {up.folder}, and no address" in ran.stderr
+        assert "as in --target http://127.0.0.1:6900" in ran.stderr
+        assert asked(up.folder, "get", "jobs", "--target", kept.strip()).returncode == 0
+    finally:
+        address.write_text(kept)
+
+
 def test_an_address_that_was_left_and_is_anothers_by_now(up: Up, tmp_path: Path) -> None:
     (tmp_path / "address").write_text(f"{up.api.address}\n")
     for words in (("get", "jobs"), ("cancel", "theirs"), ("submit", "-")):

@@ -9,10 +9,9 @@ from optimus.cli.moments import describe_moment
 from optimus.cli.showing import Printer
 from optimus.drivers.sim.forecasting.grounds import DOUBTS, GUESS
 from optimus.drivers.sim.forecasting.judging import Coverage, Kept
-from optimus.drivers.sim.wording import count, short, shorten
+from optimus.drivers.sim.wording import count, moment, short, shorten
 from optimus.model.reasons import named
 from optimus.model.units import format_about_ms as about
-from optimus.model.units import format_moment_ms
 
 
 def report(printer: Printer, told: ForecastTold, *, wide: bool) -> None:
@@ -70,13 +69,6 @@ def _when(when: When | None, now_ms: int) -> str:
     if when is None:
         return ""
     return moment(when.at_ms, when.in_ms, now_ms)
-
-
-def moment(at_ms: int, in_ms: int, now_ms: int) -> str:
-    """`in 2h10m (14:20)`."""
-    if in_ms <= 0:
-        return "now"
-    return f"in {about(in_ms)} ({format_moment_ms(at_ms - at_ms % 60_000, now_ms)})"
 
 
 def _print_check(printer: Printer, told: ForecastTold, checked: Coverage) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from optimus.cli import completing, job_tables
 from optimus.cli.showing import Format, FormatOption, Printer, console, dump
-from optimus.cli.target import DEFAULT_NAMESPACE, Address, complain, job_names, reached, refuse
+from optimus.cli.target import DEFAULT_NAMESPACE, Address, complain, demand_namespace, job_names, reached, refuse
 from optimus.client import ApiError
 from optimus.client.targets import Target, View
 
@@ -73,6 +73,7 @@ def get(
     if kind not in completing.KINDS:
         raise typer.BadParameter(f"{what} cannot be listed; jobs, queues, pools and nodes can", param_hint="WHAT")
     space = "" if all_namespaces else namespace
+    demand_namespace(space)
     filters = {
         "queue": queue,
         "phase": _one_of(phase.capitalize(), completing.phases(""), "--phase"),

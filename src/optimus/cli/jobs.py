@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from optimus.cli import completing, following
 from optimus.cli.describing import kind_and_name
+from optimus.cli.showing import say
 from optimus.cli.target import (
     DEFAULT_NAMESPACE,
     Address,
@@ -16,14 +18,19 @@ from optimus.cli.target import (
     Jobs,
     Namespace,
     complain,
+    demand_namespace,
     job_name,
     job_names,
     reached,
 )
 from optimus.client import ApiError
-from optimus.client.targets import Target
+from optimus.client.connection import find_name
+from optimus.client.targets import Target, is_cluster
 from optimus.model.gang_validation import MOST_REPLICAS
+from optimus.model.reasons import counted, named
 
+SHOWN = 5
+"""Names in a question."""
 MOST_LINES, MOST_ATTEMPTS = 1_000_000, 999_999_999
 """That anybody serves (docs/reference/http.md)."""
 Follow = Annotated[bool, typer.Option("-f", "--follow", help="Until it is over.")]
@@ -44,6 +51,10 @@ Previous = Annotated[bool, typer.Option("-p", "--previous", help="Of the attempt
 Size = Annotated[
     int, typer.Option("--replicas", min=1, max=MOST_REPLICAS, metavar="N", help="At most so many from now on.")
 ]
+Everything = Annotated[
+    bool, typer.Option("--all", help="All that are not over, or with -n those of one namespace; it asks before.")
+]
+Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask before.")]
 Thing = Annotated[
     list[str], typer.Argument(metavar="queue|pool NAME…", help="Which.", autocompletion=completing.deleted)
 ]
@@ -72,9 +83,36 @@ def logs(
         following.show(target, job, follow=follow, tail=tail, replica=replica, attempt=attempt, part=part)
 
 
-def cancel(words: Jobs, address: Address = "", namespace: Namespace = DEFAULT_NAMESPACE) -> None:
+def cancel(
+    words: Jobs = [],  # noqa: B006 - typer wants a list, and nobody changes it
+    everything: Everything = False,
+    yes: Yes = False,
+    address: Address = "",
+    namespace: Namespace = DEFAULT_NAMESPACE,
+) -> None:
     """End jobs for good; their replicas get their grace."""
-    _each(address, job_names(words, namespace, address), lambda target, job: target.cancel(job))
+    if everything and words:
+        raise typer.BadParameter("is all of them: without names", param_hint="--all")
+    if not everything and not words:
+        raise typer.BadParameter("which job? Write its NAME, or --all", param_hint="NAME")
+    names = _all_that_are_not_over(address, namespace, yes) if everything else job_names(words, namespace, address)
+    _each(address, names, lambda target, job: target.cancel(job))
+
+
+def _all_that_are_not_over(address: str, namespace: str, yes: bool) -> list[str]:
+    """Asks before, as one word ends the work of many."""
+    demand_namespace(namespace)
+    if is_cluster(find_name(address)):
+        raise typer.BadParameter("is for one machine; on a cluster, name the jobs", param_hint="--all")
+    if not yes and not sys.stdin.isatty():
+        raise typer.BadParameter("nobody is there to be asked: add --yes", param_hint="--yes")
+    with reached(address) as target:
+        names = [f"{job['namespace']}/{job['name']}" for job in target.jobs(namespace=namespace) if not job["final"]]
+    if not names:
+        say("There is no job that is not over.", "dim")
+    elif not yes and not typer.confirm(f"Cancel {counted(len(names), 'job')}: {named(names, most=SHOWN)}?", err=True):
+        raise typer.Exit(1)
+    return names
 
 
 def suspend(words: Jobs, address: Address = "", namespace: Namespace = DEFAULT_NAMESPACE) -> None:

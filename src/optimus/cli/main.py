@@ -65,7 +65,7 @@ app.command(name="explain", epilog=example("optimus explain job train", "optimus
     explain.explain
 )
 app.command(name="logs", epilog=example("optimus logs -f train"))(jobs.logs)
-app.command(name="cancel", epilog=example("optimus cancel job train"))(jobs.cancel)
+app.command(name="cancel", epilog=example("optimus cancel job train", "optimus cancel --all"))(jobs.cancel)
 app.command(name="suspend", epilog=example("optimus suspend job train"))(jobs.suspend)
 app.command(name="resume", epilog=example("optimus resume job train"))(jobs.resume)
 app.command(name="scale", epilog=example("optimus scale job train --replicas 4"))(jobs.scale)

@@ -193,7 +193,8 @@ def _verdict(outcome: Outcome) -> Text:
         whole = f"{len(places)} of {count(outcome.checked, 'expectation')} {_verb(len(places))} not hold"
         return Text(f"✗ {whole}", style="bold red")
     if wrong:
-        return Text(f"✗ {count(wrong, 'error')} in the file", style="bold red")
+        played = "" if outcome.cycles else "not played: "
+        return Text(f"✗ {played}{count(wrong, 'error')} in the file", style="bold red")
     if not outcome.checked:
         return Text("✓ played; the file expects nothing", style="green")
     return Text(

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from optimus.cli import simulate_options as options
 from optimus.cli.showing import Format, FormatOption, Printer, console
+from optimus.cli.target import complain
 from optimus.drivers.sim.threads import one_thread_each
 
 if TYPE_CHECKING:
@@ -193,7 +194,5 @@ def _refuse(error: SweepError) -> NoReturn:
         hints = list(dict.fromkeys(complaint.option for complaint in typed))
         text = "\n".join(complaint.message for complaint in error.complaints)
         raise typer.BadParameter(text, param_hint=", ".join(hints)) from None
-    errors = console(stderr=True)
-    for complaint in error.complaints:
-        errors.print(Text(complaint.message, style="red"))
+    complain("\n".join(complaint.message for complaint in error.complaints))
     raise typer.Exit(1) from None

@@ -52,7 +52,9 @@ Class = Annotated[
 ]
 Priority = Annotated[int | None, typer.Option(metavar="N", help="Higher goes first.")]
 Array = Annotated[int | None, typer.Option(min=1, metavar="N", help="So many parts, each with its OPTIMUS_PART.")]
-Env = Annotated[list[str], typer.Option("-e", "--env", metavar="NAME=VALUE", help="For the command.")]
+Env = Annotated[
+    list[str], typer.Option("-e", "--env", metavar="NAME=VALUE", help="For the command. May be given several times.")
+]
 Retries = Annotated[int, typer.Option(min=0, metavar="N", help="How often it starts again after a failure.")]
 Checkpoint = Annotated[
     str, typer.Option(metavar="SECONDS", help="It saves its work when asked (SIGTERM), and needs at most so long.")
@@ -60,7 +62,10 @@ Checkpoint = Annotated[
 Pools = Annotated[
     list[str],
     typer.Option(
-        "--pool", metavar="NAME", help="To run in; several in order of preference.", autocompletion=completing.pools
+        "--pool",
+        metavar="NAME",
+        help="To run in. May be given several times, in order of preference.",
+        autocompletion=completing.pools,
     ),
 ]
 Workdir = Annotated[
@@ -154,7 +159,7 @@ def run(
             "memory": memory,
             "class": workload_class,
             "priority": priority,
-            "pools": pool or None,
+            "pools": _pools(pool) or None,
             "workdir": str(Path(workdir).absolute()) if workdir else None,
             "arraySize": array,
             "env": _environment(env) or None,
@@ -222,6 +227,16 @@ def _number(text: str, option: str) -> Any:
     if not math.isfinite(found):
         raise typer.BadParameter(f"{text} is no number", param_hint=option)
     return int(found) if found.is_integer() else found
+
+
+def _pools(names: list[str]) -> list[str]:
+    for name in names:
+        if "," in name:
+            several = " ".join(f"--pool {one.strip()}" for one in name.split(",") if one.strip())
+            raise typer.BadParameter(
+                f"{name!r} is no name of a pool; of several write {several or '--pool NAME'}", param_hint="--pool"
+            )
+    return names
 
 
 def _environment(pairs: list[str]) -> dict[str, str]:

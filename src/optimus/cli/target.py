@@ -19,6 +19,7 @@ from optimus.cli.showing import hang_up, say
 from optimus.client import Connection, JobError
 from optimus.client.connection import find_name
 from optimus.client.targets import FORMS, Target, is_cluster, target_of
+from optimus.model.labels import is_label
 
 if TYPE_CHECKING:
     from optimus.drivers.kube.grouping import Kinds
@@ -78,12 +79,22 @@ def job_name(words: list[str], namespace: str, address: str = "") -> str:
 
 
 def job_names(words: list[str], namespace: str, address: str = "") -> list[str]:
+    demand_namespace(namespace)
     if len(words) > 1 and words[0] in JOB_KINDS:
         words = words[1:]
     elif words and words[0] in JOB_KINDS:
         raise typer.BadParameter("which job? Write its NAME after the word job", param_hint="NAME")
     whole = _name_on_cluster if is_cluster(find_name(address)) else _whole_name
     return list(dict.fromkeys(whole(word, namespace) for word in words))
+
+
+def demand_namespace(name: str) -> None:
+    """Refused as those are who submit to it: an empty list because of a wrong letter would be a wrong answer."""
+    if not name or is_label(name):
+        return
+    from optimus.api.specs.job_fields import wrong_label
+
+    raise typer.BadParameter(wrong_label(name), param_hint="--namespace")
 
 
 def _whole_name(word: str, namespace: str) -> str:
@@ -121,7 +132,7 @@ def connection_to(address: str) -> Connection:
     """A target that can be none is wrong usage; whether somebody answers there turns out later."""
     connection = Connection(address)
     try:
-        connection.check_address()
+        connection.check_address(FORMS)
     except JobError as error:
         raise typer.BadParameter(str(error), param_hint="--target") from None
     return connection

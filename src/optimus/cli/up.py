@@ -128,7 +128,7 @@ def up(
             say(f"other commands find it with OPTIMUS_STORE={shlex.quote(str(folder))}", "yellow")
         if begun.token:
             say(f"token for others than this machine: {folder / 'token'}")
-        called = os.environ.get("OPTIMUS_CALLED", "optimus")  # as `make run` is called where nothing is on the path
+        called = _called()
         named = f" --queue {begun.queue}" if begun.queue not in ("", "default") else ""
         for number, line in enumerate(TRY_DEMO if demo else TRY):
             command = line.format(queue=named)
@@ -153,7 +153,14 @@ def up(
         raise typer.Exit(1) from None
     if left:
         goes_on = "1 replica goes" if left == 1 else f"{left} replicas go"
-        say(f"{goes_on} on running; `optimus up` on the same store takes over what runs.")
+        called = _called()
+        say(f"{goes_on} on running; `{called} up` on the same store takes over what runs.")
+        say(f"To end it: `{called} cancel --all`, while that is up.")
+
+
+def _called() -> str:
+    """As `make run` is called where nothing is on the path."""
+    return os.environ.get("OPTIMUS_CALLED", "optimus")
 
 
 def _named(cluster: Path | None, nodes: int | None, gpus: int | None, *, real: bool, demo: bool) -> Cluster | None:

@@ -31,6 +31,8 @@ STORE_HEADER = "Optimus-Store"
 """Whose address was asked for: a port outlives whoever wrote it down, and may belong to another one by now."""
 MISDIRECTED = 421
 OTHERWISE = "or name another target (--target, OPTIMUS_TARGET)"
+FORMS = f"{HERE} (this machine) or http://HOST:PORT"
+"""What an address looks like."""
 TIMEOUT_S = 75.0
 QUIET_S = 40.0
 """A stream of events says something every 15 seconds; one that is quiet for so long is dead."""
@@ -158,10 +160,10 @@ class Connection:
         self.address = find_address(address)
         self.token = find_token(self.address, token)
 
-    def check_address(self) -> None:
-        """Raises `Unreachable` if nobody can ever answer there."""
+    def check_address(self, forms: str = FORMS) -> None:
+        """Raises `Unreachable` if nobody can ever answer there. `forms`: what can be written instead."""
         if self.address:
-            self._where()
+            self._where(forms)
 
     def hang_up(self) -> None:
         """Ends the stream that another thread reads; there it is `Unreachable`."""
@@ -171,6 +173,11 @@ class Connection:
 
     def get(self, path: str, **query: Any) -> Any:
         return self._json("GET", path, query)
+
+    def work_out(self, path: str, **query: Any) -> Any:
+        """What takes its time: as long as that is."""
+        with self._asked("GET", path, query, timeout=None) as response:
+            return json.loads(response.read())
 
     def post(self, path: str, body: bytes = b"", **query: Any) -> Any:
         return self._json("POST", path, query, body)
@@ -257,11 +264,16 @@ class Connection:
         if not self._here:
             return f"{why}: start it with `optimus up`, {OTHERWISE}"
         folder = store_folder()
+        if not why and _is_up():
+            return (
+                f"an `optimus up` runs on store {folder}, and no address is written down there (it is just beginning, "
+                f"or its disk takes nothing): name the one that it says, as in --target http://127.0.0.1:{DEFAULT_PORT}"
+            )
         named = f" --store {shlex.quote(str(folder))}" if _named_store() else ""
         left = f" any more: {why}, the address that it left" if why else ""
         return f"no `optimus up` runs on store {folder}{left}: start it with `optimus up{named}`, {OTHERWISE}"
 
-    def _where(self) -> tuple[bool, str, int]:
+    def _where(self, forms: str = FORMS) -> tuple[bool, str, int]:
         """Whether it is secure, the host, the port."""
         if not self.address:
             raise Unreachable(self._nobody())
@@ -272,7 +284,7 @@ class Connection:
             parts, port = urlsplit(""), None
         bare = "//" not in self.address and port is None  # `foo`: rather a word that was meant otherwise than a host
         if parts.scheme not in ("http", "https") or not parts.hostname or bare or " " in self.address:
-            raise Unreachable(f"{self.address} is no address: write {HERE} (this machine) or http://HOST:PORT")
+            raise Unreachable(f"{self.address} is no address: write {forms}")
         if (beyond := parts.path.strip("/")) or parts.query or parts.fragment:  # not dropped: something else was meant
             more = f"/{beyond}" if beyond else "what follows the port"
             raise Unreachable(f"{self.address} is no address, because of {more}: write http://HOST:PORT")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -21,8 +20,6 @@ from optimus.client.connection import Connection, JobError, Unreachable
 FRESH_S = 0.25
 """Properties that are read together come from one look at the job."""
 LAST_LINES = 20
-COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "PY_COLORS")
-"""By which a notebook asks what it starts for colours, also where nobody can show them."""
 
 
 class JobFailedError(JobError):
@@ -55,6 +52,43 @@ class LogLine(str):
         made = super().__new__(cls, text)
         made.replica = replica
         return made
+
+
+class Explanation(str):
+    """Why a job waits: the page that `optimus explain` prints, as text; and what is on it, for programs.
+
+    told = job.explain()
+    print(told)
+    print(told.why["code"], [one["field"] for one in told.suggestions], told.record["ahead"])
+    """
+
+    __slots__ = ("record",)
+    record: dict[str, Any]
+    """All of it, as `optimus explain -o json` writes it."""
+
+    def __new__(cls, page: str, record: dict[str, Any] | None = None) -> Explanation:
+        made = super().__new__(cls, page)
+        made.record = record or {}
+        return made
+
+    @property
+    def why(self) -> dict[str, Any] | None:
+        """`code`, `text` and `facts`: why it waits, is being stopped or has ended; None if it runs or starts now."""
+        return self.record.get("why")
+
+    @property
+    def start(self) -> dict[str, Any] | None:
+        """When it starts, as far as that was asked for; None if it waits for nothing."""
+        return self.record.get("start")
+
+    @property
+    def suggestions(self) -> list[dict[str, Any]]:
+        """What would start it now: `words`, the `field` to write, and what follows (`outcome`)."""
+        return list(self.record.get("suggestions", ()))
+
+    def __repr__(self) -> str:
+        """A notebook shows the page, too."""
+        return str(self)
 
 
 class Job:
@@ -193,20 +227,13 @@ class Job:
             raise JobError(f"replicas is a whole number, not {replicas!r}")
         return self._changed(self._mine().post(f"{self._path}/scale", b'{"replicas": %d}' % replicas))
 
-    def explain(self, *, forecast: bool = True) -> str:
+    def explain(self, *, forecast: bool = True) -> Explanation:
         """Why it waits, who is ahead, what would start it now, and when it starts. `print(job.explain())`
 
-        Worked out by `optimus explain` in a process of its own, on a copy of the scheduler's state; `forecast=False`
-        leaves out when it starts, which takes seconds."""
-        mine = self._mine()
-        words = [sys.executable, "-m", "optimus", "explain", "job", self.id, f"--address={mine.address}"]
-        kept = {name: value for name, value in os.environ.items() if name not in COLOURS}
-        environment = {**kept, "NO_COLOR": "1", **({"OPTIMUS_TOKEN": mine.token} if mine.token else {})}
-        words += [] if forecast else ["--no-forecast"]
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
-        if done.returncode:
-            raise JobError(done.stderr.strip().removeprefix("Error: ") or f"explain ended with {done.returncode}")
-        return done.stdout.rstrip("\n")
+        Worked out beside the scheduler, on a copy of its state; `forecast=False` leaves out when it starts, which takes
+        seconds."""
+        record = self._mine().work_out(f"{self._path}/explain", forecast=int(forecast), page=1)
+        return Explanation(record.pop("page"), record)
 
     # -- inside ------------------------------------------------------------------------------------------------------
 

@@ -95,12 +95,16 @@ def lines(
     patience = Patience(connection)
     seen: dict[str, int] = {}
     """By start: where what was read ends."""
+    newest: dict[str, int] = {}
+    """By replica: when the last start began that was read. Older ones are before the tail."""
     while True:
         try:
             query = {"follow": int(follow), "tail": None if seen else tail, "replica": replica, "attempt": attempt}
             for line in connection.lines(f"/v1/jobs/{job}/logs", **query, part=part, together=1):
                 patience.well()
-                start, at = line["start"], line["at"]
+                start, at, began = line["start"], line["at"], _began(line["start"])
+                if tail is not None and start not in seen and began < newest.get(line["replica"], 0):
+                    continue
                 if start in seen and line["end"] <= seen[start]:
                     continue
                 if start in seen and at < seen[start]:
@@ -112,6 +116,7 @@ def lines(
                     gone = (at - seen[start]) >> 10
                     yield {**line, "text": f"… {gone} KiB of this log were cut out before they were read"}
                 seen[start] = line["end"]
+                newest[line["replica"]] = max(began, newest.get(line["replica"], 0))
                 yield line
             if not follow or connection.get(f"/v1/jobs/{job}")["final"]:
                 return
@@ -119,6 +124,11 @@ def lines(
             if not follow:
                 raise
             patience.lost(error)
+
+
+def _began(start: str) -> int:
+    last = start.rpartition("-")[2]
+    return int(last) if last.isdigit() else 0
 
 
 def _after(line: View, at: int) -> View | None:

@@ -13,11 +13,13 @@ import resource
 import sys
 
 import msgspec
+from msgspec import structs
 
 from optimus.drivers.local.web.explanations import Question
 from optimus.engine.copying import read_copy
 from optimus.engine.journal_past import Past, read_past
 from optimus.explaining.explanation import explain, needs_copy
+from optimus.explaining.page import WithPage, plain
 from optimus.explaining.seen import JobSeen
 from optimus.explaining.starts import Ask
 
@@ -44,7 +46,8 @@ def answer(question: bytes) -> bytes:
     past = read_past(asked.past).usable() if asked.past else Past()
     ask = Ask(samples=wish.samples, seconds=wish.seconds, past=past) if wish.forecast else None
     now_ms = asked.now_ms if copied is None else copied.now_ms
-    return msgspec.json.encode(explain(seen, now_ms, copied, ask))
+    told = explain(seen, now_ms, copied, ask)
+    return msgspec.json.encode(WithPage(**structs.asdict(told), page=plain(told)) if wish.page else told)
 
 
 if __name__ == "__main__":

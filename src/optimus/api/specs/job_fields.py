@@ -16,14 +16,15 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from optimus.api.scalars import as_written
 from optimus.api.specs.fields import complain, nearest, shown
 from optimus.model import units
 from optimus.model.gang_validation import MOST_REPLICAS
+from optimus.model.labels import is_label
 
 MOST_PARTS = 100_000
-_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 _SIGNALS = sorted(name for name in signal.Signals.__members__ if not name.startswith("SIGRT"))
 _NEVER_SEEN = ("SIGKILL", "SIGSTOP")
 _SHELL_WORDS = re.compile(r"[|&;<>]+|[0-9]?>.*|\$.+|.*\$[({].*", re.DOTALL)
@@ -32,7 +33,7 @@ _SHELL_WORDS = re.compile(r"[|&;<>]+|[0-9]?>.*|\$.+|.*\$[({].*", re.DOTALL)
 def _label(value: Any) -> str:
     if not isinstance(value, str):
         raise complain(f"must be text, not {shown(value)}")
-    if not _LABEL.fullmatch(value):
+    if not is_label(value):
         close = re.sub(r"[^a-z0-9-]+", "-", value.lower())[:63].strip("-")
         advice = "small letters, digits and '-', at most 63, with a letter or digit at both ends"
         raise complain(
@@ -40,6 +41,15 @@ def _label(value: Any) -> str:
             f"{advice}; such as {close}" if 0 < len(close) < 40 else advice,
         )
     return value
+
+
+def wrong_label(text: str) -> str:
+    """What is wrong with it, in words; empty if nothing is."""
+    try:
+        _label(text)
+    except PydanticCustomError as error:
+        return f"{error.message()} ({(error.context or {})['hint']})"
+    return ""
 
 
 def read_word(value: Any) -> str:

@@ -198,10 +198,19 @@ class Play:
         return clock_of(at_ms, self.scenario.start_ms)
 
 
+def nothing_right(loaded: Loaded) -> bool:
+    """Whether the files are wrong, and hold neither nodes nor work: a file of another kind, or no YAML."""
+    world = loaded.scenario
+    there = world.nodes or world.workloads or any(cycle.events for cycle in world.cycles)
+    return bool(loaded.unexpected) and not there
+
+
 def play(loaded: Loaded, *, files: tuple[str, ...] = (), journal: Path | None = None) -> Outcome:
-    """Play everything that is right in the files."""
-    performance = Play(loaded.scenario, folder=Path(files[-1]).parent if files else None, journal=journal)
-    for _ in performance:
+    """Play everything that is right in the files; if that is no world at all, nothing."""
+    empty = nothing_right(loaded)
+    folder = Path(files[-1]).parent if files else None
+    performance = Play(loaded.scenario, folder=folder, journal=None if empty else journal)
+    for _ in () if empty else performance:
         pass
     return performance.outcome(loaded, files)
 

@@ -1,4 +1,4 @@
-"""Short words for names, places and sizes: `a-0 … a-7`, `8 × 1 GPU`, `train`.
+"""Short words for names, places, sizes and times: `a-0 … a-7`, `8 × 1 GPU`, `train`, `in 2h10m (14:20)`.
 
 Why: a sentence about fifty replicas must not have fifty names in it.
 Owns: how lists of names, nodes and devices are folded.
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from optimus.model import gangs
 from optimus.model.nodes import WHOLE_DEVICE_MILLI
 from optimus.model.plans import Placement
-from optimus.model.units import format_cpu, format_gpu, format_memory
+from optimus.model.units import format_about_ms, format_cpu, format_gpu, format_memory, format_moment_ms
 from optimus.model.workloads import Request, Workload
 
 USUAL_NAMESPACE = "default/"
@@ -131,3 +131,10 @@ def describe_gang(workload: Workload) -> str:
         role = f"{chain.role.name}: " if len(minimum) > 1 else ""
         parts.append(f"{role}{number} × {describe_request(chain.role.request)}")
     return "; ".join(parts)
+
+
+def moment(at_ms: int, in_ms: int, now_ms: int) -> str:
+    """`in 2h10m (14:20)`."""
+    if in_ms <= 0:
+        return "now"
+    return f"in {format_about_ms(in_ms)} ({format_moment_ms(at_ms - at_ms % 60_000, now_ms)})"

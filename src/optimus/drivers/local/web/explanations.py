@@ -36,6 +36,8 @@ class Wish(Struct, frozen=True, kw_only=True):
     seconds: int = 30
     """Then the futures that are done have to do."""
     forecast: bool = True
+    page: bool = False
+    """As text, too."""
 
 
 class Question(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ import asyncio
 import os
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -202,8 +202,9 @@ async def lines(
     over: Callable[[], bool],
     together: bool = False,
 ) -> AsyncIterator[list[Line]]:
-    """What there is at a time. `over`: whether nothing more will be written. `tail`: the last lines of every start that
-    is there already. `together`: lines of one start that are there at a time are one record."""
+    """What there is at a time. `over`: whether nothing more will be written. `tail`: of what is there already, the last
+    lines of every replica, replica by replica, over all its starts. `together`: lines of one start that are there at a
+    time are one record."""
     known: dict[str, Reading] = {}
     first = True
     while True:
@@ -211,17 +212,19 @@ async def lines(
         for reading in starts_of(runs, uid, chosen):
             known.setdefault(reading.start, reading)
         came = False
-        for reading in known.values():
-            kept = _Tail(tail) if first and tail is not None else None
-            while (block := reading.more(last=finished or not follow)) is not None:
-                came = True
-                if kept is not None:
-                    kept.take(block)
-                else:
-                    for several in _portions(reading.records(block, together=together)):
-                        yield several
-                await asyncio.sleep(0)  # a long log is no reason for others to wait
-            for block in kept.blocks if kept is not None else ():
+        ended = first and tail is not None
+        for starts in _by_replica(known.values()) if ended else [[one] for one in known.values()]:
+            kept = _Tail(tail) if ended and tail is not None else None
+            for reading in starts:
+                while (block := reading.more(last=finished or not follow)) is not None:
+                    came = True
+                    if kept is not None:
+                        kept.take(reading, block)
+                    else:
+                        for several in _portions(reading.records(block, together=together)):
+                            yield several
+                    await asyncio.sleep(0)  # a long log is no reason for others to wait
+            for reading, block in kept.blocks if kept is not None else ():
                 for several in _portions(reading.records(block, together=together)):
                     yield several
         if (finished or not follow) and not came:
@@ -231,24 +234,31 @@ async def lines(
             await asyncio.sleep(LOOK_S)
 
 
+def _by_replica(readings: Iterable[Reading]) -> list[list[Reading]]:
+    found: dict[str, list[Reading]] = {}
+    for one in readings:
+        found.setdefault(one.replica, []).append(one)
+    return list(found.values())
+
+
 class _Tail:
     """The last lines of what it takes."""
 
     def __init__(self, lines: int) -> None:
-        self.blocks: deque[Block] = deque()
+        self.blocks: deque[tuple[Reading, Block]] = deque()
         self._wanted = lines
         self._there = 0
 
-    def take(self, block: Block) -> None:
+    def take(self, reading: Reading, block: Block) -> None:
         if not block.raw:
             return
-        self.blocks.append(block)
+        self.blocks.append((reading, block))
         self._there += block.lines
-        while self.blocks and self._there - self.blocks[0].lines >= self._wanted:
-            self._there -= self.blocks.popleft().lines
+        while self.blocks and self._there - self.blocks[0][1].lines >= self._wanted:
+            self._there -= self.blocks.popleft()[1].lines
         if self.blocks and self._there > self._wanted:
-            first = self.blocks[0]
-            self.blocks[0] = first.last(self._wanted - self._there + first.lines)
+            oldest, first = self.blocks[0]
+            self.blocks[0] = oldest, first.last(self._wanted - self._there + first.lines)
             self._there = self._wanted
 
 

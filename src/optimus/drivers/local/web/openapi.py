@@ -153,6 +153,7 @@ ROUTES: dict[tuple[str, str], Route] = {
                 "description": "Then the futures that are done have to do.",
             },
             "forecast": _text("0: without when it starts.", enum=["0", "1"]),
+            "page": _text("1: with the page that people read, as text in `page`.", enum=["0", "1"]),
         },
         errors=(404, 422, 500, 503),
     ),
@@ -161,7 +162,11 @@ ROUTES: dict[tuple[str, str], Route] = {
         answers=Line,
         query={
             "follow": _text("1: until it is over.", enum=["0", "1"]),
-            "tail": {"type": "integer", "minimum": 0, "description": "The last lines of each start only."},
+            "tail": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "The last lines of each replica only, over all its starts.",
+            },
             "replica": _text(
                 "Of this replica only, such as worker-0; of an array 3-worker-0, or the number of a part."
             ),

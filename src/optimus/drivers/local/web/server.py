@@ -295,11 +295,12 @@ def _past(remembered: Remembered) -> Handler:
 
 def _explain(explanations: Explanations) -> Handler:
     async def handler(request: web.Request) -> web.Response:
-        job, query = await _found(request), _asked(request, "samples", "seconds", "forecast")
+        job, query = await _found(request), _asked(request, "samples", "seconds", "forecast", "page")
         wish = Wish(
             samples=_count(query, "samples", MOST_SAMPLES) or Wish().samples,
             seconds=_count(query, "seconds", MOST_SECONDS) or Wish().seconds,
             forecast=_flag(query, "forecast") if "forecast" in query else True,
+            page=_flag(query, "page"),
         )
         headers = {"Cache-Control": "no-store"}
         return web.Response(body=await explanations.of(job, wish), content_type="application/json", headers=headers)

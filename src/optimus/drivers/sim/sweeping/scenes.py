@@ -93,7 +93,7 @@ def _of(source: Source, wishes: Wishes) -> Iterator[Scene]:
     files = (*files_of(source), *(wishes.cluster.files if wishes.cluster else ()))
     for seed in wishes.seeds or (None,):
         if source.drawn or listed is None:
-            listed = read(source, wishes.cluster, seed)
+            listed = _read(source, wishes.cluster, seed)
         setup = _setup(source, listed, wishes, seed)
         fitting = leave_out_too_large(listed, setup.nodes, source)
         if wishes.cluster is not None and wishes.cluster.queues:
@@ -107,6 +107,16 @@ def _of(source: Source, wishes: Wishes) -> Iterator[Scene]:
         mark = digest(listed)
         for load in wishes.loads or (None,):
             yield structs.replace(_scene(fitting, setup, wishes, load, mark), files=files)
+
+
+def _read(source: Source, cluster: Cluster | None, seed: int | None) -> Trace:
+    """What is wrong with a list stands in its file; what is drawn was typed."""
+    try:
+        return read(source, cluster, seed)
+    except TraceError as error:
+        if not source.drawn:
+            raise
+        raise misused("TRACE", f"{source.text}: {error}") from None
 
 
 def _scene(trace: Trace, setup: Setup, wishes: Wishes, load: float | None, mark: str) -> Scene:
