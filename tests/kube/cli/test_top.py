@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 from textual.pilot import Pilot
 
+from hack.controlplane import ControlPlane, missing_toolchain
 from optimus.cli.top.app import Top
 from optimus.cli.top.watching import Changes
 from tests.kube.body.clusters import until
@@ -14,6 +16,15 @@ from tests.kube.cli.conftest import Town
 from tests.top.pictures import screen, sees
 
 SIZE = (160, 40)
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """One of its own: all that is there is seen, also what other stories have left."""
+    if why := missing_toolchain():
+        pytest.skip(why)
+    with ControlPlane(tmp_path_factory.mktemp("plane"), controllers=True, kwok=True) as started:
+        yield started
 
 
 def test_a_cluster_is_watched_and_its_jobs_are_steered(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,9 +79,9 @@ class Lab:
         names = [f"{name}-{number}" for number in range(TRIALS)]
         there = {pod["metadata"]["name"] for pod in self.stand.pods()} & set(names)
         if study["spec"]["paused"]:
-            words = self.stand.plane.kubectl("delete", "pod", "-n", self.stand.namespace, "--now", *there)
+            gone = ("delete", "pod", "-n", self.stand.namespace, "--now", "--ignore-not-found", *there)
             if there:
-                subprocess.run(words, check=True, capture_output=True)
+                subprocess.run(self.stand.plane.kubectl(*gone), check=True, capture_output=True)
         elif not there:
             self.stand.apply(yaml.safe_dump_all([self._pod(study, number) for number in range(TRIALS)]))
 

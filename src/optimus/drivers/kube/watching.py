@@ -78,6 +78,8 @@ RESOURCE_CLAIMS = Resource(DEVICES_GROUP, DEVICES_VERSION, "resourceclaims")
 CLAIM_TEMPLATES = Resource(DEVICES_GROUP, DEVICES_VERSION, "resourceclaimtemplates")
 DEVICE_CLASSES = Resource(DEVICES_GROUP, DEVICES_VERSION, "deviceclasses", namespaced=False)
 SLICES = Resource(DEVICES_GROUP, DEVICES_VERSION, "resourceslices", namespaced=False)
+ALWAYS = ("nodes", "pods")
+"""Without these there is nothing to be seen."""
 OPTIONAL_S = 10.0
 """So long a kind of owners that cannot be read is waited for, once all others are there."""
 SILENT_S = 2 * QUIET_S
@@ -114,9 +116,9 @@ class Watching:
         self._devices = Claims(catalog=mirror.around.devices.catalog)
         self._capacities = Capacities()
 
-    async def start(self) -> None:
+    async def start(self, *, as_user: bool = False) -> None:
         """Returns once everything that is there has been told, but for owners and priority classes where they cannot
-        be read."""
+        be read. `as_user`: what somebody has no right to read is left out, but for nodes and pods."""
         await self.discovery.refresh()
         self._watch("nodes", NODES, Node, self._node)
         self._watch("pods", PODS, Pod, self._pod)
@@ -133,10 +135,12 @@ class Watching:
         else:
             self._say_devices(served=False)
             self.when_served(DEVICES, API_VERSION, self._begin_devices)
-        needed = list(self.reflectors.values())
+        needed = list(self.reflectors)
         self._watch(_PRIORITY_CLASSES, PRIORITY_CLASSES, PriorityClass, self._priority_class)
         await self._watch_owners()
-        await asyncio.gather(*(one.synced.wait() for one in needed))
+        left_out = [self._sync_if_possible(name) for name in needed if as_user and name not in ALWAYS]
+        awaited = [self.reflectors[name].synced.wait() for name in needed if not as_user or name in ALWAYS]
+        await asyncio.gather(*left_out, *awaited)
         owners = (self._sync_owners(kind) for kind in self._owner_kinds if kind in self.reflectors)
         await asyncio.gather(self._sync_priorities(), *owners)
         self._go("what is served", self._keep_discovering())

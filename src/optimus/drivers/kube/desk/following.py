@@ -79,7 +79,7 @@ def _watch(
         async with Client(cluster, user_agent="optimus-cli") as client:
             watching = Watching(client, sight.mirror, kinds, wake.set)
             try:
-                await watching.start()
+                await watching.start(as_user=True)
                 set_up = await watch_queues(watching, sight.mirror)
                 watching.read_owners()
                 facts = sight.mirror.everything()
