@@ -192,6 +192,30 @@ async def test_an_answer_that_is_older_than_what_the_watch_has_told_since() -> N
         assert story.server.made() == ["train-worker-0", "train-worker-1"]
 
 
+async def test_a_pod_that_was_fetched_is_not_newer_than_what_the_watch_tells_meanwhile() -> None:
+    """The watch is late, the pod is made again, which is refused, and fetched; as that is answered, it runs already."""
+    story = Story(job_spec(1))
+    fetch = story._fetch_pod
+
+    async def slow(namespace: str, name: str) -> Pod | None:
+        found = await fetch(namespace, name)
+        story.world.start(name)
+        story.watch()
+        return found
+
+    story.jobs._fetch_pod = slow
+    async with running(story):
+        story.server.done = lambda: story.sight.job(story.world.thing())  # of jobs the watch tells, not of pods
+        story.target(1)
+        await story.passes()
+        story.jobs._sending._sent.clear()
+        story.jobs._sight.changed |= set(story.sight.jobs)
+        for _ in range(3):
+            await story.passes(2)
+        assert len(story.server.made()) == 2, "it was made again"
+        assert story.world.phase == "Running"
+
+
 async def test_what_is_behind_our_own_write_is_looked_at_again_by_itself() -> None:
     """Somebody changes the job while the watch hangs; it tells of that, and nothing else happens."""
     story = Story(job_spec(2))

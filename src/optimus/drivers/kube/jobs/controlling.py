@@ -307,10 +307,10 @@ class Controlling:
         if found is None:
             self._look_again(uid, PAUSE_S)
             return True
-        if any(one.uid == uid and one.controller for one in found.metadata.owner_references or ()):
-            self._sight.pod(found)
-            return True
-        return False
+        ours = any(one.uid == uid and one.controller for one in found.metadata.owner_references or ())
+        if ours:  # the watch tells of it; what was fetched may be older than what it tells meanwhile
+            self._look_again(uid, PAUSE_S)
+        return ours
 
     def _say(self, thing: Anything, found: Look) -> None:
         for one in found.says:
