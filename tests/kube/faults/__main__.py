@@ -6,9 +6,8 @@
 A round is a control plane of its own with the real operators of JobSet and PyTorchJob, three controllers, and twenty
 kills at moments that its number decides (`killing` says what one is, and which of them count). Every other round has
 the native PodGroup of Kubernetes; every fifth, from the second on, has the lease that people have, the others the
-shortest. Then leaders
-whose binds land after their death (`--late`). What has passed is written to benchmarks/results/kube_faults.json after
-every round.
+shortest. Then leaders whose binds land after their death (`--late`). What has passed is written to
+benchmarks/results/kube_faults.json after every round.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 The command is the user's own, `torchrun train.py`: torchrun reads what it is not told from `PET_…`. The store is inside
 the first replica, and not a pod of its own, because that would be one more that waits for room, costs memory and can
-die; who leaves of their own accord are the last ones first.
+die. Of those that may be taken back the highest ordinals go first, unless only the room of the first is of use.
 
 Why: an elastic training keeps its GPUs busy while others come and go beside it.
 Owns: where and how replicas meet.
